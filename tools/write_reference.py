@@ -72,7 +72,7 @@ METHODS_OF = {"estimators", "data", "release", "ledger", "privacy"}  # elsewhere
 def command_line() -> str:
     import typer
 
-    from onedraw.cli.application import application
+    from onedraw.cli import application
 
     return COMMAND_LINE + "".join(_commands("onedraw", typer.main.get_command(application)))
 

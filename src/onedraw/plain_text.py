@@ -171,9 +171,7 @@ def shown_place(place: str | os.PathLike[str]) -> str:
     user, colon, _ = login.partition(":")
     authority = f"{user}{colon}{HIDDEN if colon else ''}{at}{host}"
     pairs = (parameter.partition("=") for parameter in parts.query.split("&"))
-    query = "&".join(
-        f"{name}{equals}{HIDDEN if equals and _is_secret(name) else value}" for name, equals, value in pairs
-    )
+    query = "&".join(f"{name}{sign}{HIDDEN if sign and _is_secret(name) else value}" for name, sign, value in pairs)
     return urlunsplit(parts._replace(netloc=authority, query=query))
 
 

@@ -42,7 +42,7 @@ def test_every_name_is_reached_as_it_is_spelled():
 
 
 def test_every_command_is_on_the_page():
-    from onedraw.cli.application import application
+    from onedraw.cli import application
 
     page = (DOCS / "command-line.md").read_text(encoding="utf-8")
     names = [command.name for command in application.registered_commands]

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import onedraw as od
 from onedraw import cli
-from onedraw.cli.application import application
+from onedraw.cli import application
 from onedraw.data import Schema, read
 from onedraw.data.records import Measure
 from onedraw.data.shards import File, RowGroups

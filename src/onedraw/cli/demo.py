@@ -43,9 +43,7 @@ NEW = "radius,texture,concave_points\n11,15,0.02\n20,26,0.12\n"
 
 
 def demo(
-    folder: Annotated[
-        Path, typer.Option("--folder", help="Where to write; each run gets a folder of its own.")
-    ] = FOLDER,
+    folder: Annotated[Path, typer.Option("--folder", help="Where to write; each run gets its own folder.")] = FOLDER,
     as_json: AsJson = False,
 ) -> None:
     """A private mean by group and a regression of a real medical data set: plan, release, verify, audit, report."""

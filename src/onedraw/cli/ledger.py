@@ -19,9 +19,7 @@ group = typer.Typer(
 )
 
 Place = Annotated[str, typer.Argument(metavar="LEDGER", help="A SQLite file, or a postgresql:// URL.")]
-Dataset = Annotated[
-    str, typer.Option("--dataset", help="The dataset's name, chosen by you, never derived from a file.")
-]
+Dataset = Annotated[str, typer.Option("--dataset", help="The dataset's name: your choice, never derived from a file.")]
 
 
 @group.command("init")

@@ -7,11 +7,11 @@ much, and the `Options` of the question itself, whose words and defaults are pla
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -32,9 +32,7 @@ TABLE = "Where the records are in a database: the table, or schema.table."
 TableName = Annotated[str | None, typer.Option("--table", help=TABLE)]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The budget's ε.")]
 Delta = Annotated[float, typer.Option("--delta", help="The budget's δ; 0 means pure.")]
-Report = Annotated[
-    Path | None, typer.Option("--report", help="Also write a report for people (.html); must not exist.")
-]
+Report = Annotated[Path | None, typer.Option("--report", help="Also a report for people (.html); must not exist.")]
 HeldOut = Annotated[str, typer.Argument(
     help="Held-out private records, the target among them: CSV, Parquet or Arrow; with --table, a database.",
 )]  # fmt: skip
@@ -48,7 +46,7 @@ def said(words: str, default: Any = MISSING, metavar: str | None = None) -> Any:
 class Asking:
     """What is asked of a schema, and for how much."""
 
-    schema: Path = said("The schema: what is public about the columns (YAML or JSON).")  # noqa: RUF009
+    schema: Path = said("The schema: what is public about the columns (YAML or JSON).")
     model: str = said(MODELS)
     epsilon: float = said("The budget's ε.")
     target: str | None = said("The column the question is about; a covariance has none.", None)
@@ -60,7 +58,7 @@ class Asking:
     draws: str = said(
         "How many draws share the budget; auto: one fit or draw. 4 or 8 of a named mechanism give an interval.", "auto", "auto|J"
     )  # fmt: skip
-    accept: list[str] | None = said(  # noqa: RUF009
+    accept: list[str] | None = said(
         "Take a sampler short of a proof by name: estimated, assumed. The first line will say so.", None
     )
 
@@ -90,7 +88,7 @@ class Spending:
     """Which ledger is charged, for which records, and where the release is written."""
 
     ledger: str = said("The ledger to charge: a SQLite file or a postgresql:// URL.")
-    out: Path = said("Where to write the release; must not exist. Taken before the charge.")  # noqa: RUF009
+    out: Path = said("Where to write the release; must not exist. Taken before the charge.")
     table: str | None = said(TABLE, None)
     dataset: str | None = said("The dataset's name in the ledger.", None)
     seed: int | None = said("Reproducible and therefore NOT PRIVATE; charged all the same.", None)
@@ -141,9 +139,9 @@ class Spending:
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command, each of its parameters that is a dataclass spelled out as options and read back."""
-    parameters = inspect.signature(command, eval_str=True).parameters
+    parameters = signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {name: one.annotation for name, one in parameters.items() if is_dataclass(one.annotation)}
-    spelled: list[inspect.Parameter] = []
+    spelled: list[Parameter] = []
     for name, one in parameters.items():
         spelled += _spelled(groups[name]) if name in groups else [one.replace(kind=one.KEYWORD_ONLY)]
 
@@ -153,11 +151,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(spelled)  # type: ignore[attr-defined]
+    run.__signature__ = Signature(spelled)  # type: ignore[attr-defined]
     return run
 
 
-def _spelled(group: Any) -> Iterator[inspect.Parameter]:
+def _spelled(group: Any) -> Iterator[Parameter]:
     """Each field as an option; a list comes as text with commas."""
     hints = get_type_hints(group)
     for one in fields(group):
@@ -165,11 +163,9 @@ def _spelled(group: Any) -> Iterator[inspect.Parameter]:
         panel = "Regressions" if one.name in RegressionOptions.__dataclass_fields__ else None
         flag = about.get("flag") or f"--{one.name.replace('_', '-')}"
         option = typer.Option(flag, help=about["words"], metavar=about["metavar"], rich_help_panel=panel)
-        default = inspect.Parameter.empty if one.default is MISSING else None if listed else one.default
+        default = Parameter.empty if one.default is MISSING else None if listed else one.default
         kind: Any = str | None if listed else hints[one.name]
-        yield inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
-        )
+        yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
 
 def _read(one: Field[Any], text: Any) -> Any:

@@ -167,9 +167,7 @@ def draw_plan(path: Path, points: Sequence[dict[str, Any]], *, over: str, at: fl
     figure = Figure(figsize=(8.0, 4.6), dpi=160, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    ends = [
-        line(axes, name, values, colour) for (name, values), colour in zip(curves(points), cycle(COLOURS), strict=False)
-    ]
+    ends = [line(axes, *curve, colour) for curve, colour in zip(curves(points), cycle(COLOURS), strict=False)]
     plain = [(point["at"], point["rmse_without_privacy"]) for point in points if point["rmse_without_privacy"]]
     if plain:
         ends.append(line(axes, "without privacy", plain, GREY, style="--"))

@@ -101,9 +101,8 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
         of = "the columns" if whole else certificate.data.target
         show_estimates(f"{described} of {of}, in the units of the columns", numbers)
     show_lines(*map(str, found.joint))
-    if isinstance(result.plan.mechanism, ExponentialQuantiles) and (
-        spread := inter_quartile_range(certificate, result.plan)
-    ):
+    quantiles = isinstance(result.plan.mechanism, ExponentialQuantiles)
+    if quantiles and (spread := inter_quartile_range(certificate, result.plan)):
         show_lines(str(spread))
     if planned.choices.why:
         show_lines(f"Method: {planned.choices.why}")

@@ -97,6 +97,5 @@ def told(result: dict[str, Any]) -> None:
     show_table(f"{result['study']}: {result['claim']}", ["quantity", "expected", "found", "source", ""], rows)
     left = len(result["expectations"]) - len(checked)
     more = [f"{left} more expectations are checked by the whole run, without --quick or fewer --seeds."] if left else []
-    show_lines(
-        *(f"· {finding}" for finding in result["findings"]), *more, result["times"], f"Written to {result['folder']}."
-    )
+    findings = (f"· {finding}" for finding in result["findings"])
+    show_lines(*findings, *more, result["times"], f"Written to {result['folder']}.")

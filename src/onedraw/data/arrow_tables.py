@@ -263,13 +263,9 @@ class MemoryTable(ArrowTable):
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         elif isinstance(table, pa.RecordBatchReader):
-            every, keep = table.schema.names, frozenset(keep)
-            if len(set(every)) < len(every):  # a repeated name is refused where it is declared
-                table = table.read_all()
-            else:
-                fields = [table.schema.field(name) for name in every if name in keep]
-                batches = [batch.select([field.name for field in fields]) for batch in table]
-                table = pa.Table.from_batches(batches, pa.schema(fields))
+            places = [place for place, name in enumerate(table.schema.names) if name in keep]
+            kept = pa.schema([table.schema.field(place) for place in places])
+            table = pa.Table.from_batches([batch.select(places) for batch in table], kept)
         self._table = table
         super().__init__(table.schema, table.num_rows, what)
 

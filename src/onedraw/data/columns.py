@@ -68,9 +68,17 @@ class Numbers:
         return len(self.values)
 
     def floats(self) -> Array:
-        """A copy as float64; what only a longer float can hold becomes infinite, which is missing, without a word."""
+        """A copy as float64, NaN where absent; what only a longer float can hold becomes infinite, which is missing too."""
         with np.errstate(all="ignore"):
-            return np.array(self.values, dtype=np.float64)
+            found = np.array(self.values, dtype=np.float64)
+        if self.absent is not None:
+            found[self.absent] = np.nan
+        return found
+
+    def as_cells(self) -> Cells:
+        """Each different number once."""
+        different, codes = np.unique(self.floats(), return_inverse=True)
+        return Cells(different.tolist(), codes)
 
 
 @final
@@ -129,10 +137,14 @@ def chunk_in(column: Any, wanted: Wanted) -> Chunk:
     return _in_array(plain_array(column))
 
 
+def container(column: Any) -> Any:
+    """A column that can be sliced: as it came, unless it is no list, tuple or series."""
+    return column if isinstance(column, list | tuple) or library_of(column) else plain_array(column)
+
+
 def chunks_in(column: Any, wanted: Wanted, rows: int) -> Iterator[Chunk]:
     """The same, some records at a time."""
-    if not isinstance(column, list | tuple) and library_of(column) is None:
-        column = plain_array(column)
+    column = container(column)
     sliced = column.iloc if hasattr(column, "iloc") else column
     for start in range(0, len(column), rows):
         yield chunk_in(sliced[start : start + rows], wanted)
@@ -227,8 +239,6 @@ class NumberEncoder(Encoder):
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
         encoded = chunk.floats()
         readable = np.isfinite(encoded)
-        if chunk.absent is not None:
-            readable &= ~chunk.absent
         np.clip(encoded, self.lower, self.upper, out=encoded)
         if not readable.all():
             encoded[~readable] = self.missing
@@ -290,10 +300,7 @@ class LevelEncoder(Encoder):
         if not len(self._numbers):
             return np.full(len(values), self.missing, dtype=np.int64)
         place = np.minimum(np.searchsorted(self._numbers, values), len(self._numbers) - 1)
-        declared = self._numbers[place] == values  # False for NaN
-        if chunk.absent is not None:
-            declared &= ~chunk.absent
-        return np.where(declared, self._number_codes[place], self.missing)
+        return np.where(self._numbers[place] == values, self._number_codes[place], self.missing)  # NaN equals nothing
 
     def _encode_cells(self, values: Sequence[Any]) -> Encoded:
         codes = (self._codes.get(self._label(value), self.missing) for value in values)

@@ -107,14 +107,11 @@ def _shares(declared: Declared, chunks: Iterable[Chunk]) -> list[str]:
     counts, rows = np.zeros(len(KINDS)), 0
     try:
         for chunk in chunks:
-            if not isinstance(chunk, Cells):
-                values = np.where(False if chunk.absent is None else chunk.absent, np.nan, chunk.floats())
-                different, codes = np.unique(values, return_inverse=True)
-                chunk = Cells(different.tolist(), codes)
-            faults = [declared.fault(cell) for cell in chunk.values]
+            cells = chunk if isinstance(chunk, Cells) else chunk.as_cells()
+            faults = [declared.fault(cell) for cell in cells.values]
             places = np.array([len(KINDS) if fault is None else fault for fault in faults] + [0])  # code −1: missing
-            counts += np.bincount(places[chunk.codes], minlength=len(KINDS) + 1)[: len(KINDS)]
-            rows += len(chunk)
+            counts += np.bincount(places[cells.codes], minlength=len(KINDS) + 1)[: len(KINDS)]
+            rows += len(cells)
     except KeyboardInterrupt:
         raise
     except BaseException:  # a library may panic over a record; the release will read it by its own rules

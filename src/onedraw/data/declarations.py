@@ -54,6 +54,7 @@ UNDECLARED = {  # what is missing: why it matters, what to do
 }
 _EXPECTED = {
     "finite_number": "a finite number, since no promise follows from an infinite bound",
+    "greater_than": "a number above 0: how much more of the column people speak of",
     "float_type": "a number",
     "int_type": "a whole number",
     "string_type": "a text",
@@ -82,22 +83,14 @@ def plain(text: str) -> str:
     return text
 
 
-def _above_zero(step: float) -> float:
-    if not step > 0.0:
-        raise ValueError(f"`step: {step:g}` is not above 0. Write how much more of the column people speak of")
-    return step
-
-
 Text = Annotated[str, Field(min_length=1), AfterValidator(plain)]
 Label = Annotated[
     str, BeforeValidator(_label), AfterValidator(plain),
     WithJsonSchema({"type": ["string", "number", "boolean"], "minLength": 1}),
 ]  # fmt: skip
-Levels = Annotated[
-    tuple[Label, ...], BeforeValidator(lambda levels: tuple(levels) if isinstance(levels, list) else levels)
-]
+Levels = Annotated[tuple[Label, ...], BeforeValidator(lambda some: tuple(some) if isinstance(some, list) else some)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Step = Annotated[Finite, AfterValidator(_above_zero)]
+Step = Annotated[Finite, Field(gt=0.0)]
 
 
 class Declared(BaseModel):

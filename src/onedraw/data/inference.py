@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.data.cells import BINARY_WORDS, label_of, number_of, text_of
-from onedraw.data.columns import Chunk, Numbers, Wanted
+from onedraw.data.columns import Cells, Chunk, Wanted
 from onedraw.data.declarations import LARGEST_CAP, Binary, Category, Column, Count, Number
 from onedraw.data.records import open_table
 from onedraw.data.schema import Schema
@@ -95,14 +95,9 @@ class _Seen:
     largest: float = -math.inf
 
     def add(self, chunk: Chunk) -> None:
-        if isinstance(chunk, Numbers):
-            present = ~chunk.absent if chunk.absent is not None else np.ones(len(chunk), dtype=bool)
-            different, repeats = np.unique(chunk.values[present].astype(np.float64), return_counts=True)
-            cells: list[Any] = different.tolist()
-        else:
-            cells = list(chunk.values)
-            repeats = np.bincount(chunk.codes[chunk.codes >= 0], minlength=len(cells))
-        for cell, times in zip(cells, repeats.tolist(), strict=True):
+        cells = chunk if isinstance(chunk, Cells) else chunk.as_cells()
+        repeats = np.bincount(cells.codes[cells.codes >= 0], minlength=len(cells.values))
+        for cell, times in zip(cells.values, repeats.tolist(), strict=True):
             label = label_of(cell)
             if label is not None and label.lower() not in _MISSING and times:
                 self._add(label, cell, times)
@@ -113,9 +108,7 @@ class _Seen:
             self.many = len(self.labels) > self.max_levels
         number = number_of(cell)
         text = text_of(cell) if isinstance(cell, (str, bytes)) else None
-        if math.isnan(number) or (
-            text is not None and text.lower() in ("true", "false")
-        ):  # compared as 1 and 0, but words
+        if math.isnan(number) or str(text).lower() in ("true", "false"):  # compared as 1 and 0, but words
             self.words = True
             self.spelt.setdefault(label, {"0": "false", "1": "true"}.get(label, label))
             return

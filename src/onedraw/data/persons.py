@@ -64,8 +64,7 @@ def person_keys(chunk: Chunk, *, exact: bool, secret: Secrets = SECRETS) -> tupl
             large = np.abs(floats) >= EXACT_INTEGERS
             masks = np.where(floats[large] < 0, np.uint64(secret.negative), np.uint64(secret.large))
             keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ masks)
-        absent = ~np.isfinite(floats)
-        return keys, absent if chunk.absent is None else absent | chunk.absent
+        return keys, ~np.isfinite(floats)
     bits = np.zeros(len(chunk.values) + 1, dtype=np.uint64)
     named = np.zeros(len(chunk.values) + 1, dtype=bool)  # the last one stands for code −1
     for place, value in enumerate(chunk.values):
@@ -90,9 +89,8 @@ def _bits_of_cell(cell: Any, secret: Secrets, *, exact: bool) -> int | None:
     if whole is not None and abs(whole) >= EXACT_INTEGERS:
         if not -(2**63) <= whole < 2**64:
             return _digest(b"%d" % whole, secret)
-        return whole % 2**64 ^ (
-            secret.negative if whole < 0 else secret.large
-        )  # its bits, behind a secret mask for each sign
+        # its bits, behind a secret mask for each sign
+        return whole % 2**64 ^ (secret.negative if whole < 0 else secret.large)
     return int.from_bytes(struct.pack("<d", number + 0.0), "little") if math.isfinite(number) else None
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ import numpy.typing as npt
 from onedraw.arrays import Integers
 from onedraw.data.columns import Encoder, ReadWithSchema, Wanted
 from onedraw.data.persons import PersonLimit, person_keys
-from onedraw.data.schema import Schema
+from onedraw.data.schema import Schema, listed
 from onedraw.data.sums import Block, Engine, Local, Summed, blocked, changed, check_rows
 from onedraw.data.tables import Columns, DatabaseTable, Frame, Part, Table, in_order
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
@@ -144,7 +144,7 @@ class Records(ReadWithSchema):
             wanted[self.schema.person] = Wanted.IDENTIFIERS
         parts = [partial(self._encoded, part, encoders) for part in self._table.parts(wanted, rows)]
         limited = self._limited(in_order(parts, ahead=self._table.ahead), encoders)
-        return limited if self._table.even else _evenly(limited, rows)
+        return limited if self._table.even else evenly(limited, encoders, rows)
 
     def _encoded(self, part: Part, encoders: Mapping[str, Encoder]) -> Iterator[tuple[Batch, Any]]:
         """Encodes inside the part, so that it happens where the part is read."""
@@ -285,7 +285,7 @@ def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
         raise FileMismatch(_lacking(table, absent, len(needed), schema))
     if repeated := [name for name in needed if times[name] > 1]:
         raise FileMismatch(
-            f"{table.what} has {_quoted(repeated)} more than once, so it is not clear which is meant. Rename the others."
+            f"{table.what} has {listed(repeated)} more than once, so it is not clear which is meant. Rename the others."
         )
     for name, kind in table.unsuitable(needed).items():
         declared = "an identifier" if name == schema.person else f"kind {schema.columns[name].kind}"
@@ -304,36 +304,20 @@ def _lacking(table: Table, absent: Sequence[str], needed: int, schema: Schema) -
 
     there = set(map(folded, table.names))
     spelt = [name for name in absent if folded(name) in there]
-    nearly = f"; {_quoted(spelt)} would be there but for case or blanks" if spelt else ""
+    nearly = f"; {listed(spelt)} would be there but for case or blanks" if spelt else ""
     remedy = (
         "Correct the names in the schema or in the file (separated by commas, case matters)"
         if len(absent) < needed or spelt
         else "If the file has no first line with the names of the columns, separated by commas, add it; otherwise correct the schema"
     )
     return (
-        f"{table.what} lacks {_quoted(absent)}{role}, declared in the schema: of its {len(table.names)} columns "
+        f"{table.what} lacks {listed(absent)}{role}, declared in the schema: of its {len(table.names)} columns "
         f"{needed - len(absent)} have a declared name{nearly}. {remedy}."
     )
 
 
-def _quoted(names: Sequence[Any], limit: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:limit])
-    return shown if len(names) <= limit else f"{shown}, … ({len(names)} columns)"
-
-
-def _evenly(batches: Iterator[Batch], rows: int) -> Iterator[Batch]:
+def evenly(batches: Iterable[Batch], names: Iterable[str], rows: int) -> Iterator[Batch]:
     """Batches of exactly `rows` records (the last may be shorter), so that their sizes tell nothing."""
-    held: list[Batch] = []
-    count = 0
-    for batch in batches:
-        held.append(batch)
-        count += len(next(iter(batch.values())))
-        if count >= rows:
-            joined = {name: np.concatenate([piece[name] for piece in held]) for name in batch}
-            whole = count - count % rows
-            for start in range(0, whole, rows):
-                yield {name: values[start : start + rows] for name, values in joined.items()}
-            held = [{name: values[whole:] for name, values in joined.items()}]
-            count -= whole
-    if count:
-        yield {name: np.concatenate([piece[name] for piece in held]) for name in held[0]}
+    names = list(names)
+    for block in blocked(([batch[name] for name in names] for batch in batches), rows):
+        yield {name: values[: block.rows] for name, values in zip(names, block.arrays, strict=True)}

@@ -28,7 +28,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -198,14 +198,17 @@ class Schema(Declared):
     def column(self, name: str) -> Column:
         """The declaration of one column, by name."""
         if name not in self.columns:
-            shown = ", ".join(map(repr, list(self.columns)[:8])) + (
-                f", … ({len(self.columns)} columns)" if len(self.columns) > 8 else ""
-            )
             raise InvalidSchema(
-                f"The column {name!r} is not declared in the schema, which has {shown}; without a declaration its bounds are "
-                f"unknown. Add it to `columns:`{perhaps(name, self.columns)}."
+                f"The column {name!r} is not declared in the schema, which has {listed(list(self.columns), 8)}; without a declaration "
+                f"its bounds are unknown. Add it to `columns:`{perhaps(name, self.columns)}."
             )
         return self.columns[name]
+
+
+def listed(names: Sequence[Any], limit: int = 12) -> str:
+    """Columns by name, as far as somebody reads on."""
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown if len(names) <= limit else f"{shown}, … ({len(names)} columns)"
 
 
 def _with_text_keys(declared: Any, *, depth: int) -> Any:

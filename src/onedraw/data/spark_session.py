@@ -72,9 +72,8 @@ def cores(session: Any) -> int:
     try:
         return int(session.sparkContext.defaultParallelism)
     except Exception:  # a remote session does not say
-        return int(
-            session.conf.get("spark.default.parallelism", None) or session.conf.get("spark.sql.shuffle.partitions")
-        )
+        setting = session.conf.get
+        return int(setting("spark.default.parallelism", None) or setting("spark.sql.shuffle.partitions"))
 
 
 def suitable(kind: str) -> bool:

@@ -37,9 +37,9 @@ import pyarrow as pa
 
 from onedraw.arrays import Integers
 from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
-from onedraw.data.columns import Encoder, Wanted
+from onedraw.data.columns import Encoder, NumberEncoder, Wanted
 from onedraw.data.persons import Secrets, person_keys
-from onedraw.data.records import Batch, Records
+from onedraw.data.records import Batch, Records, evenly
 from onedraw.data.shards import EncodedRecords, File, Part, Pass, RowGroups, combine, row_groups, scratch, write_part
 from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
 from onedraw.data.sums import BLOCK, Block, Work, block_rows, check_room, check_rows
@@ -133,10 +133,9 @@ class SparkTable(Table):
         with explained("encoding the records"):
             columns = [self._column(name).alias(str(place)) for place, name in enumerate(names)]
             frame = self._frame.select(*columns) if self.schema.person is None else self._limited(columns, task)
-            encoded = frame.coalesce(self.part_count).mapInArrow(
-                partial(_write, task), "path string, rows long, digest string"
-            )
-            files = [File(row.path, row.rows, row.digest) for row in encoded.collect()]
+            pieces = frame.coalesce(self.part_count)
+            encoded = pieces.mapInArrow(partial(_write, task), "path string, rows long, digest string").collect()
+            files = [File(row.path, row.rows, row.digest) for row in encoded]
         for file in files:
             if not os.path.exists(file.path):
                 raise FileMismatch(
@@ -144,10 +143,8 @@ class SparkTable(Table):
                     "private folder that the driver and all workers share, and read again."
                 )
         check_rows(sum(file.rows for file in files), self.n, self.what)
-        files += [
-            write_part(task.folder, ()) for _ in range(self.part_count - len(files))
-        ]  # of a frame in fewer pieces
-        return Encoding(self.session, tuple(files))
+        empty = [write_part(task.folder, ()) for _ in range(self.part_count - len(files))]  # of a frame in fewer pieces
+        return Encoding(self.session, (*files, *empty))
 
     def _column(self, name: str) -> Any:
         from pyspark.sql import functions
@@ -175,7 +172,8 @@ class SparkTable(Table):
                 "The schema counts each person's first records, but this Spark frame has no order that is the same at every "
                 "reading. Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
             ) from None
-        kinds = ", ".join(f"`{place}` {_kind(encoder)}" for place, encoder in enumerate(task.encoders.values()))
+        types = ("double" if isinstance(encoder, NumberEncoder) else "long" for encoder in task.encoders.values())
+        kinds = ", ".join(f"`{place}` {kind}" for place, kind in enumerate(types))
         keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
         first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))
         surplus = (~functions.col("named")) | (first > self.schema.records_per_person)
@@ -200,9 +198,7 @@ class Encoding:
         for row in rows:
             if row.refused is not None:
                 raise FileMismatch(row.refused)
-        return [
-            Part(row.part, row.rows, bytes(row.digest), np.frombuffer(bytes(row.sum), dtype=np.int64)) for row in rows
-        ]
+        return [Part(row.part, row.rows, bytes(row.digest), np.frombuffer(row.sum, dtype=np.int64)) for row in rows]
 
 
 @cache
@@ -228,15 +224,15 @@ class _Task:
     exact: bool
     secret: Secrets
 
-    def encoded(self, table: pa.Table) -> Batch:
+    def encoded(self, table: pa.RecordBatch) -> Batch:
         """Of the columns, which come by their numbers; of columns that are encoded already, as they are."""
         encoders = enumerate(self.encoders.items())
-        if _SURPLUS not in table.column_names:
+        if _SURPLUS not in table.schema.names:
             return {
                 name: encoder.encode(chunk_of(table.column(place), encoder.wanted))
                 for place, (name, encoder) in encoders
             }
-        surplus = table.column(_SURPLUS).to_numpy()
+        surplus = table.column(_SURPLUS).to_numpy(zero_copy_only=False)
         return {
             name: np.where(surplus, np.asarray(encoder.missing, kind), table.column(place).to_numpy())
             for place, (name, encoder) in encoders
@@ -245,20 +241,19 @@ class _Task:
 
 
 def _write(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    file = write_part(task.folder, map(task.encoded, _sized(batches, task.rows)))
+    file = write_part(task.folder, evenly(map(task.encoded, batches), task.encoders, task.rows))
     yield pa.record_batch({"path": [file.path], "rows": [file.rows], "digest": [file.digest]})
 
 
 def _key(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for table in _sized(batches, task.rows):
-        keys, absent = person_keys(
-            chunk_of(table.column(_PERSON), Wanted.IDENTIFIERS), exact=task.exact, secret=task.secret
-        )
+    for table in batches:
+        named = chunk_of(table.column(_PERSON), Wanted.IDENTIFIERS)
+        keys, absent = person_keys(named, exact=task.exact, secret=task.secret)
         # records of nobody are spread over the workers by where they are
         keys = np.where(absent, table.column(_PLACE).to_numpy().astype(np.uint64), keys)
         encoded = {str(place): values for place, values in enumerate(task.encoded(table).values())}
         marks = {"person": keys.view(np.int64), "named": ~absent}
-        places = {name: table.column(name).combine_chunks() for name in (_FILE, _PLACE)}
+        places = {name: table.column(name) for name in (_FILE, _PLACE)}
         yield pa.record_batch(encoded | marks | places)
 
 
@@ -296,25 +291,6 @@ def _answer(work: Pass, number: int) -> tuple[Any, ...]:
     except FileMismatch as error:
         return number, 0, b"", b"", str(error)
     return number, part.rows, part.digest, np.ascontiguousarray(part.sum, dtype=np.int64).tobytes(), None
-
-
-def _sized(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """Tables of exactly ``rows`` records, the last shorter: a block each."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        while sum(piece.num_rows for piece in held) >= rows:
-            table = pa.Table.from_batches(held)
-            yield table.slice(0, rows)
-            held = table.slice(rows).to_batches()
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-def _kind(encoder: Encoder) -> str:
-    from onedraw.data.columns import NumberEncoder
-
-    return "double" if isinstance(encoder, NumberEncoder) else "long"
 
 
 # ── passes ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,19 +13,18 @@ never made into an array first.
 from __future__ import annotations
 
 import os
-import queue
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
-from onedraw.data.columns import Chunk, Wanted, chunk_in, chunks_in, library_of, plain_array
+from onedraw.data.columns import Chunk, Wanted, chunk_in, chunks_in, container
 from onedraw.errors import FileMismatch
 from onedraw.plain_text import shown_place
 
@@ -123,15 +122,13 @@ class Columns(Table):
     what = "the mapping of columns"
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._columns: dict[str, Any] = {}
-        for name, column in columns.items():
-            held: Any = column if isinstance(column, list | tuple) or library_of(column) else plain_array(column)
+        self._columns = {name: container(column) for name, column in columns.items()}
+        for name, held in self._columns.items():
             if isinstance(held, np.ndarray) and held.ndim != 1:
                 raise FileMismatch(
                     f"The column {name!r} has {held.ndim} dimensions, expected one entry for each record. "
                     "Give every feature a column and a name of its own."
                 )
-            self._columns[name] = held
         self.names = tuple(self._columns)
         lengths = {len(column) for column in self._columns.values()}
         if len(lengths) > 1:
@@ -166,53 +163,34 @@ def workers() -> int:
     return max(1, min(4, processors // 2))
 
 
-class _Failed:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
 def in_order(parts: Sequence[Callable[[], Iterator[Item]]], *, ahead: bool) -> Iterator[Item]:
     """The items of all parts in their order; `ahead` lets a few threads work on the next ones meanwhile."""
     if not ahead:
-        for part in parts:
-            yield from part()
+        yield from chain.from_iterable(part() for part in parts)
         return
-    stop = threading.Event()
-    running: deque[tuple[threading.Thread, queue.Queue[Any]]] = deque()
-    waiting = iter(parts)
+    waiting, running = iter(parts), deque[_Ahead[Item]]()
     try:
-        running.extend(_start(part, stop) for part in islice(waiting, workers()))
+        running.extend(map(_Ahead, islice(waiting, workers())))
         while running:
-            _, items = running[0]
-            while (item := items.get()) is not _END:
-                if isinstance(item, _Failed):
-                    raise item.error
-                yield item
-            running.popleft()
-            running.extend(_start(part, stop) for part in islice(waiting, 1))
+            yield from running[0]
+            running.popleft().thread.shutdown()
+            running.extend(map(_Ahead, islice(waiting, 1)))
     finally:
-        stop.set()
-        for thread, items in running:
-            while not items.empty():  # a thread waits for room at most once more, then sees `stop`
-                items.get_nowait()
-            thread.join()
+        for part in running:
+            part.thread.shutdown(cancel_futures=True)
 
 
-def _start(part: Callable[[], Iterator[Any]], stop: threading.Event) -> tuple[threading.Thread, queue.Queue[Any]]:
-    items: queue.Queue[Any] = queue.Queue(maxsize=ITEMS_AHEAD)
+class _Ahead(Generic[Item]):
+    """A part with a thread of its own, which works on the next few items; what goes wrong there is raised to the reader."""
 
-    def work() -> None:
-        last: Any = _END
-        try:
-            for item in part():
-                if stop.is_set():
-                    return
-                items.put(item)
-        except BaseException as error:  # handed to the reader, who raises it
-            last = _Failed(error)
-        if not stop.is_set():
-            items.put(last)
+    def __init__(self, part: Callable[[], Iterator[Item]]) -> None:
+        self.thread, self._items = ThreadPoolExecutor(1, "onedraw-read"), part()
+        self._coming = deque(self._next() for _ in range(ITEMS_AHEAD))
 
-    thread = threading.Thread(target=work, name="onedraw-read", daemon=True)
-    thread.start()
-    return thread, items
+    def _next(self) -> Future[Any]:
+        return self.thread.submit(next, self._items, _END)
+
+    def __iter__(self) -> Iterator[Item]:
+        while (item := self._coming.popleft().result()) is not _END:
+            self._coming.append(self._next())
+            yield item

@@ -261,10 +261,8 @@ class Ledger:
         if not words:
             words = ONLY_IF_FIXED if total.composes_within_budget() else "not kept"
             listed = total.listed.epsilon(delta)
-        return Remaining(
-            0.0 if account.closed else account.room(part), delta, total.epsilon(), account.budget,
-            words, listed,
-        )  # fmt: skip
+        left = 0.0 if account.closed else account.room(part)
+        return Remaining(left, delta, total.epsilon(), account.budget, words, listed)
 
     def account(self, dataset: str) -> Account:
         """The dataset's page: budget, unit, parts, number of reservations, whether it is closed."""
@@ -303,10 +301,9 @@ class Ledger:
         known = [head] if isinstance(head, str) else list(head or ())
         accounts, heads, findings, remarks = Accounts(), {START.hash}, [], []
         for event in read_chain(self._storage.rows(BEFORE_ALL)):
-            if event.kind == Kind.TOP_UP and event.dataset in accounts.by_name:
-                findings += checks.overspent(
-                    accounts.by_name[event.dataset], f"before the top-up in event {event.sequence}"
-                )
+            account = accounts.by_name.get(event.dataset)
+            if event.kind == Kind.TOP_UP and account is not None:
+                findings += checks.overspent(account, f"before the top-up in event {event.sequence}")
             accounts.absorb(event)
             heads.add(event.hash)
         if accounts.position == START:
@@ -319,9 +316,8 @@ class Ledger:
         for account in accounts.by_name.values():
             findings += checks.overspent(account, "today")
             remarks += checks.only_if_fixed(account)
-        return Verification(
-            not findings, accounts.position.sequence, accounts.position.hash, tuple(findings), tuple(remarks)
-        )
+        end = accounts.position
+        return Verification(not findings, end.sequence, end.hash, tuple(findings), tuple(remarks))
 
     # ── one ledger, however it is copied ──
 

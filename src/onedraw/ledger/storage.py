@@ -189,9 +189,7 @@ class SQLiteStorage(Storage):
         try:
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA fullfsync = ON")  # macOS: make a sync reach the platter
-            if _in_wal(
-                connection
-            ):  # back to a rollback journal, which also moves what stands in ``-wal`` into the file
+            if _in_wal(connection):  # back to a rollback journal, which moves what stands in ``-wal`` into the file
                 with suppress(sqlite3.OperationalError):  # held open by somebody else, or not ours to write
                     connection.execute("PRAGMA busy_timeout = 1000")
                     connection.execute("PRAGMA journal_mode = DELETE")

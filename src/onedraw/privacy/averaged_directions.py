@@ -20,14 +20,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 from onedraw.arrays import Array
-from onedraw.errors import InvalidBudget
 
 from .curves import Curve
-from .numbers import SLACK, fraction_up, positive, positive_integer, real, text, up
+from .numbers import SLACK, fraction_up, not_negative, positive, positive_integer, text, up
 
 LARGEST_ARGUMENT = 200.0
 """Of ₁F₁, whose series then takes 400 terms; beyond it, at orders that decide nothing, the worst direction counts."""
@@ -46,22 +47,16 @@ class AveragedDirectionsCurve(Curve, tag="averaged-directions"):
     | rounding | ρ: what arithmetic may add to s_e |
     """
 
-    dimension: int
-    reach: float
-    rows: int = 1
+    dimension: Annotated[int, partial(positive_integer, "the dimension")]
+    reach: Annotated[float, partial(positive, "the reach s")]
+    rows: Annotated[int, partial(positive_integer, "rows")] = 1
     noise: float | None = None
-    rounding: float = 0.0
+    rounding: Annotated[float, partial(not_negative, "the rounding ρ")] = 0.0
 
     def __post_init__(self) -> None:
-        self._set(
-            dimension=positive_integer("the dimension", self.dimension),
-            reach=positive("the reach s", self.reach),
-            rows=positive_integer("rows", self.rows),
-            noise=None if self.noise is None else positive("the noise σ", self.noise),
-            rounding=real("the rounding ρ", self.rounding),
-        )
-        if not 0.0 <= self.rounding < math.inf:
-            raise InvalidBudget(f"the rounding ρ must be a finite number of at least 0, not {self.rounding!r}")
+        super().__post_init__()
+        if self.noise is not None:
+            self._set(noise=positive("the noise σ", self.noise))
 
     @property
     def limit(self) -> float:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -63,10 +63,7 @@ class CornerDP(Promise):
     | a square above 0 | no ε at δ = 0 |
     """
 
-    terms: tuple[Corner, ...]
-
-    def __post_init__(self) -> None:
-        self._set(terms=_ordered(self.terms))
+    terms: Annotated[tuple[Corner, ...], _ordered]
 
     @property
     def pure_epsilon(self) -> float:
@@ -116,10 +113,7 @@ class CornerDP(Promise):
 class CornerCurve(Curve, tag="corners"):
     """D_α ≤ log Σ times·exp((α−1)(shift + α·square/2)) / (α−1), or the same at any larger order: D_α never decreases."""
 
-    terms: tuple[Corner, ...]
-
-    def __post_init__(self) -> None:
-        self._set(terms=_ordered(self.terms))
+    terms: Annotated[tuple[Corner, ...], _ordered]
 
     @property
     def limit(self) -> float:

@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import overload
+from functools import partial
+from typing import Annotated, overload
 
 import numpy as np
 
@@ -91,10 +92,7 @@ class Curve(Stored, key="family", noun="curve", refuses=InvalidBudget):
 class LinearCurve(Curve, tag="linear"):
     """D_α ≤ ρα: zero-concentrated DP as a curve (arXiv:1605.02065)."""
 
-    rho: float
-
-    def __post_init__(self) -> None:
-        self._set(rho=positive("ρ", self.rho))
+    rho: Annotated[float, partial(positive, "ρ")]
 
     @property
     def slope(self) -> float:
@@ -111,11 +109,8 @@ class LinearCurve(Curve, tag="linear"):
 class AtOrderCurve(Curve, tag="at-order"):
     """One pair (λ, ε): D_α ≤ ε at every order up to λ, because D_α never decreases, and nothing above λ."""
 
-    order: float
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        self._set(order=strictly_above_one("the order λ", self.order), epsilon=positive("ε", self.epsilon))
+    order: Annotated[float, partial(strictly_above_one, "the order λ")]
+    epsilon: Annotated[float, partial(positive, "ε")]
 
     @property
     def below(self) -> float:
@@ -135,10 +130,7 @@ class AtOrderCurve(Curve, tag="at-order"):
 class _OfEpsilon(Curve):
     """A curve whose one number is the ε it tends to."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        self._set(epsilon=positive("ε", self.epsilon))
+    epsilon: Annotated[float, partial(positive, "ε")]
 
     @property
     def limit(self) -> float:
@@ -243,9 +235,7 @@ class SumCurve(_Several, tag="sum"):
 
 def add_curves(curves: Iterable[tuple[Curve, int]]) -> Curve:
     """Σ curve·times as one curve: sums are flattened, equal curves counted, straight lines added exactly."""
-    terms: Counter[Curve] = Counter()
-    for curve, times in curves:
-        terms.update({term: count * times for term, count in _terms(curve).items()})
+    terms = _terms(curves)
     lines = [(term.rho, count) for term, count in terms.items() if isinstance(term, LinearCurve)]
     others = [(term, count) for term, count in terms.items() if not isinstance(term, LinearCurve)]
     parts: list[Curve] = [LinearCurve(weighted_sum_up(lines))] if lines else []
@@ -253,13 +243,12 @@ def add_curves(curves: Iterable[tuple[Curve, int]]) -> Curve:
     return parts[0] if len(parts) == 1 else SumCurve(tuple(parts))
 
 
-def _terms(curve: Curve) -> Counter[Curve]:
-    """A curve as a multiset of curves that are neither sums nor repetitions."""
-    if not isinstance(curve, _Several):
-        return Counter({curve: 1})
+def _terms(curves: Iterable[tuple[Curve, int]]) -> Counter[Curve]:
+    """As a multiset of curves that are neither sums nor repetitions."""
     total: Counter[Curve] = Counter()
-    for part, times in curve._parts:
-        total.update({term: count * times for term, count in _terms(part).items()})
+    for curve, times in curves:
+        inside = _terms(curve._parts) if isinstance(curve, _Several) else {curve: 1}
+        total.update({term: count * times for term, count in inside.items()})
     return total
 
 
@@ -271,7 +260,7 @@ def curve_at_most(smaller: Curve, larger: Curve) -> bool:
     """
     if _single_at_most(smaller, larger):
         return True
-    left, right = _terms(smaller), _terms(larger)
+    left, right = _terms([(smaller, 1)]), _terms([(larger, 1)])
     left, right = left - right, right - left
     room = Fraction(0)  # the slope left over by the straight lines of both sides, exactly
     for sign, terms in ((1, right), (-1, left)):

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 from onedraw.errors import WrongCall
 
@@ -39,14 +40,8 @@ def path_mu(*, step_size: float, steps: int, weight: float, gradient_difference:
 
 
 def last_iterate_mu(
-    *,
-    step_size: float,
-    steps: int,
-    weight: float,
-    gradient_difference: float,
-    strong_convexity: float,
-    smoothness: float,
-) -> float:
+    *, step_size: float, steps: int, weight: float, gradient_difference: float, strong_convexity: float, smoothness: float
+) -> float:  # fmt: skip
     """μ of the last iterate alone, for a potential that is m-strongly convex (m ≥ 0) and M-smooth."""
     step_size, steps = _step_size(step_size), _steps(steps)
     strong, smooth = _curvatures(strong_convexity, smoothness)
@@ -104,14 +99,11 @@ def _curvatures(strong_convexity: float, smoothness: float) -> tuple[Fraction, F
     return Fraction(strong), Fraction(smooth)
 
 
-def _step_size(value: float) -> float:
-    number = real("the step size", value)
-    if not 0.0 < number < math.inf:
-        raise WrongCall(
-            f"The step size must be a finite number above 0, not {number!r}. "
-            "Without a step there is neither a draw nor noise. Use a step below 2/M."
-        )
-    return number
+_step_size = partial(
+    real, "the step size", above=0.0, below=math.inf,
+    otherwise="The step size must be a finite number above 0, not {number!r}. Without a step there is neither a draw nor noise. "
+    "Use a step below 2/M.",
+)  # fmt: skip
 
 
 def _steps(value: int) -> int:

@@ -195,15 +195,9 @@ def geometric(low: float, high: float) -> float:
 
 
 def largest(
-    holds: Condition,
-    *,
-    start: float = 1.0,
-    least: float = 2.0**-1000,
-    most: float = 2.0**1000,
-    precision: float = 0.0,
-    factor: float = 2.0,
-    middle: Middle | None = None,
-) -> float | None:
+    holds: Condition, *, start: float = 1.0, least: float = 2.0**-1000, most: float = 2.0**1000, precision: float = 0.0,
+    factor: float = 2.0, middle: Middle | None = None,
+) -> float | None:  # fmt: skip
     """The largest number from ``least`` to ``most`` at which the condition holds; None if not even at ``least``.
 
     Ends are found by multiplying or dividing ``start`` by ``factor``: cheap where an answer near ``start`` is likely. A factor
@@ -227,28 +221,16 @@ def largest(
 
 
 def smallest(
-    holds: Condition,
-    *,
-    start: float = 1.0,
-    least: float = 2.0**-1000,
-    most: float = 2.0**1000,
-    precision: float = 0.0,
-    factor: float = 2.0,
-    middle: Middle | None = None,
-) -> float | None:
+    holds: Condition, *, start: float = 1.0, least: float = 2.0**-1000, most: float = 2.0**1000, precision: float = 0.0,
+    factor: float = 2.0, middle: Middle | None = None,
+) -> float | None:  # fmt: skip
     """The smallest number from ``least`` to ``most`` at which the condition holds; None if not even at ``most``."""
     return largest(holds, start=start, least=most, most=least, precision=precision, factor=1.0 / factor, middle=middle)
 
 
 def narrowed(
-    holds: Condition,
-    *,
-    true: float,
-    false: float,
-    precision: float = 0.0,
-    middle: Middle | None = None,
-    steps: int = 3000,
-) -> tuple[float, float]:
+    holds: Condition, *, true: float, false: float, precision: float = 0.0, middle: Middle | None = None, steps: int = 3000
+) -> tuple[float, float]:  # fmt: skip
     """Two numbers closer together: the condition holds at the first, as it does at ``true``, and fails at the second.
 
     ``middle`` says where between two numbers it is asked: at their mean, unless another is given. ``steps`` is how often it

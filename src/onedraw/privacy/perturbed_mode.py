@@ -90,9 +90,8 @@ class Corners:
     def promise(self, ratio: float) -> CornerDP:
         """What a mode with Gaussian noise promises, ``ratio`` = r/σ."""
         scale = Fraction(positive("r/σ", ratio)) ** 2
-        return CornerDP(
-            tuple(Corner(count, fraction_up(Fraction(square) * scale), shift) for count, square, shift in self.terms)
-        )
+        terms = (Corner(count, fraction_up(Fraction(square) * scale), shift) for count, square, shift in self.terms)
+        return CornerDP(tuple(terms))
 
     def pure_promise(self, ratio: float) -> PureDP:
         """What a mode with noise of density ∝ e^{−η‖b‖} promises, ``ratio`` = ηr: at most the worst corner's η‖v‖ + shift."""

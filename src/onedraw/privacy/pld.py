@@ -30,7 +30,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from onedraw.arrays import Array, Integers
 
@@ -61,26 +60,10 @@ class GaussianPair:
         return self.mu**2 / 2.0 + 9.0 * self.mu
 
     def rounded_up(self, interval: float) -> Any:
-        """Loss ~ N(μ²/2, μ²) under P, N(−μ²/2, μ²) under Q; beyond 9 deviations up it counts as infinite."""
-        mu, reach = self.mu, math.ceil(self.reach / interval)
-        cells = np.arange(-reach, reach + 1)
-        edges = cells * interval
-        upper_p = special.ndtr(-(edges - mu * mu / 2.0) / mu)
-        upper_q = special.ndtr(-(edges + mu * mu / 2.0) / mu)
-        lower_p = special.ndtr((edges - mu * mu / 2.0) / mu)
-        lower_q = special.ndtr((edges + mu * mu / 2.0) / mu)
-        # Differences are taken on the side where the tails are small, so that they keep their digits.
-        mass_p = np.where(edges[:-1] > mu * mu / 2.0, upper_p[:-1] - upper_p[1:], lower_p[1:] - lower_p[:-1])
-        mass_q = np.where(edges[:-1] > -mu * mu / 2.0, upper_q[:-1] - upper_q[1:], lower_q[1:] - lower_q[:-1])
-        masses = _split_cells(cells, mass_p, mass_q, interval)
-        masses[-reach] += float(lower_p[0])
-        return distribution(masses, up(float(upper_p[-1])), interval, pessimistic=True)
+        return gaussian_loss(1.0 / self.mu, interval, pessimistic=True)
 
     def rounded_down(self, interval: float) -> Any:
-        return foreign().from_gaussian_mechanism(
-            standard_deviation=1.0 / self.mu, sensitivity=1.0, pessimistic_estimate=False,
-            value_discretization_interval=interval, use_connect_dots=False,
-        )  # fmt: skip
+        return gaussian_loss(1.0 / self.mu, interval, pessimistic=False)
 
 
 @dataclass(frozen=True)
@@ -277,6 +260,13 @@ def foreign() -> Any:
     from dp_accounting.pld import privacy_loss_distribution
 
     return privacy_loss_distribution
+
+
+def gaussian_loss(deviation: float, interval: float, *, pessimistic: bool, **sampled: Any) -> Any:
+    """Of a Gaussian with sensitivity 1 on a grid, every δ rounded up or every δ rounded down."""
+    return foreign().from_gaussian_mechanism(
+        deviation, pessimistic_estimate=pessimistic, value_discretization_interval=interval, use_connect_dots=pessimistic, **sampled
+    )  # fmt: skip
 
 
 def of_fixed_batches(multiplier: float, *, n: int, batch_size: int, steps: int) -> Any:

@@ -44,7 +44,8 @@ import abc
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import ClassVar
+from functools import partial
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -65,7 +66,8 @@ class _Posterior(Curve):
     title: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Numbers so moderate that no intermediate result overflows, a weight and a prior factor in (0, 1]."""
+        """A weight and a prior factor in (0, 1]."""
+        super().__post_init__()
         scaling = {name: positive(words, getattr(self, name)) for name, words in _SCALING.items()}
         if not all(2.0**-100 <= value <= 1.0 for value in scaling.values()):
             weight, prior_factor = scaling.values()
@@ -74,15 +76,6 @@ class _Posterior(Curve):
                 "the draw would trust the records more than Bayes' rule does, and near 0 they would not matter."
             )
         self._set(**scaling)
-        for name, value in self._values().items():
-            if name in _MODERATE:
-                self._set(**{name: _moderate(_MODERATE[name], value)})
-            elif name == "n":
-                self._set(n=positive_integer("n", value))
-                if value > 2**100:
-                    raise InvalidBudget(
-                        f"n must be a number of records that can exist, not one of {len(str(value))} digits"
-                    )
 
     @property
     def below(self) -> float:
@@ -113,7 +106,18 @@ class _Posterior(Curve):
 
 
 _SCALING = {"weight": "the weight r", "prior_factor": "the prior factor m"}
-_MODERATE = {"shape": "the prior's shape", "rate": "the prior's rate", "cap": "the cap"}
+
+
+def _moderate(name: str, value: float) -> float:
+    """A positive number for which no intermediate result overflows."""
+    number = positive(name, value)
+    if not 2.0**-900 <= number <= 2.0**900:
+        raise InvalidBudget(f"{name} must be a number of moderate size, not {number!r}. Choose other units.")
+    return number
+
+
+_count = partial(positive_integer, most=2**100)
+"""A number of records that can exist."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class DirichletPosterior(_Posterior, tag="dirichlet-posterior"):
 
     title = "Dirichlet"
     prior: tuple[float, ...]
-    n: int
+    n: Annotated[int, partial(_count, "n")]
     weight: float = 1.0
     prior_factor: float = 1.0
 
@@ -152,8 +156,8 @@ class GammaPoissonPosterior(_Posterior, tag="gamma-poisson-posterior"):
     """
 
     title = "Gamma–Poisson"
-    shape: float
-    cap: float
+    shape: Annotated[float, partial(_moderate, "the prior's shape")]
+    cap: Annotated[float, partial(_moderate, "the cap")]
     weight: float = 1.0
     prior_factor: float = 1.0
 
@@ -169,10 +173,10 @@ class GammaExponentialPosterior(_Posterior, tag="gamma-exponential-posterior"):
     """Gamma prior, durations clipped to [0, cap]: a record moves the rate, and the shape is a/m + rn."""
 
     title = "Gamma–Exponential"
-    shape: float
-    rate: float
-    cap: float
-    n: int
+    shape: Annotated[float, partial(_moderate, "the prior's shape")]
+    rate: Annotated[float, partial(_moderate, "the prior's rate")]
+    cap: Annotated[float, partial(_moderate, "the cap")]
+    n: Annotated[int, partial(_count, "n")]
     weight: float = 1.0
     prior_factor: float = 1.0
 
@@ -217,14 +221,6 @@ def _divergence(bregman: Bregman, moves: tuple[_Move, ...], orders: Array) -> Ar
         found = bregman(steps, starts, ends)
     divergence = (found[:, :1] + found[:, 1:] / beyond).sum(axis=0)
     return np.asarray(divergence * (1.0 + RELATIVE_ERROR) + TINY)
-
-
-def _moderate(name: str, value: float) -> float:
-    """A positive number for which no intermediate result overflows."""
-    number = positive(name, value)
-    if not 2.0**-900 <= number <= 2.0**900:
-        raise InvalidBudget(f"{name} must be a number of moderate size, not {number!r}. Choose other units.")
-    return number
 
 
 # ── log Γ above its tangent ──

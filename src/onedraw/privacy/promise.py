@@ -19,8 +19,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget
@@ -170,15 +170,25 @@ class Provenance(StrEnum):
     INFERRED = "inferred"
 
 
+def _words(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidBudget(f"{name} must be a sentence that a reader can check, not {value!r}")
+    return value
+
+
+def _member(values: type[Any], value: Any) -> Any:
+    try:
+        return values(value)
+    except ValueError:
+        known = ", ".join(repr(member.value) for member in values)
+        raise InvalidBudget(f"{values.__name__} is one of {known}, not {value!r}") from None
+
+
 @dataclass(frozen=True)
 class Unit(Stored, noun="unit", refuses=InvalidBudget):
     """Who is protected: a person, who contributes at most ``records_per_person`` records."""
 
-    records_per_person: int = 1
-
-    def __post_init__(self) -> None:
-        count = positive_integer("records_per_person", self.records_per_person)
-        self._set(records_per_person=count)
+    records_per_person: Annotated[int, partial(positive_integer, "records_per_person")] = 1
 
     @property
     def sentence(self) -> str:
@@ -191,12 +201,8 @@ class Unit(Stored, noun="unit", refuses=InvalidBudget):
 class Assumption(Stored, noun="assumption", refuses=InvalidBudget):
     """A statement the theorem needs, and who answers for it."""
 
-    statement: str
-    provenance: Provenance
-
-    def __post_init__(self) -> None:
-        self._set(statement=_words("an assumption's statement", self.statement))
-        self._set(provenance=_member(Provenance, self.provenance))
+    statement: Annotated[str, partial(_words, "an assumption's statement")]
+    provenance: Annotated[Provenance, partial(_member, Provenance)]
 
     def __str__(self) -> str:
         return f"{self.statement} ({self.provenance})"
@@ -207,16 +213,15 @@ class Guarantee(Stored, noun="guarantee", refuses=InvalidBudget):
     """What is promised, between whom, about whom, by which theorem, on which assumptions."""
 
     promise: Promise
-    neighbours: Neighbours
+    neighbours: Annotated[Neighbours, partial(_member, Neighbours)]
     unit: Unit
-    theorem: str
+    theorem: Annotated[str, partial(_words, "the theorem of a guarantee")]
     assumptions: tuple[Assumption, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.promise, Promise) or not isinstance(self.unit, Unit):
             raise InvalidBudget("a guarantee is made of a promise and a unit; see onedraw.privacy")
-        self._set(neighbours=_member(Neighbours, self.neighbours))
-        self._set(theorem=_words("the theorem of a guarantee", self.theorem))
+        super().__post_init__()
         self._set(assumptions=tuple(self.assumptions))
         if not all(isinstance(assumption, Assumption) for assumption in self.assumptions):
             raise InvalidBudget("every assumption of a guarantee is an Assumption(statement, provenance)")
@@ -254,10 +259,7 @@ class WithinTV(Exactness, tag="within-tv"):
     """The law drawn from is proven to be within total variation ``gamma``, for every data set."""
 
     words = "proven to be within total variation {gamma} of an exact draw"
-    gamma: float
-
-    def __post_init__(self) -> None:
-        self._set(gamma=probability("γ", self.gamma))
+    gamma: Annotated[float, partial(probability, "γ")]
 
 
 @dataclass(frozen=True)
@@ -293,11 +295,8 @@ class Estimated(Exactness, tag="estimated"):
     """
 
     words = "estimated, not proven, to be within total variation {gamma} of an exact draw ({evidence})"
-    gamma: float
+    gamma: Annotated[float, partial(probability, "γ")]
     evidence: str
-
-    def __post_init__(self) -> None:
-        self._set(gamma=probability("γ", self.gamma))
 
 
 @dataclass(frozen=True)
@@ -306,17 +305,3 @@ class Assumed(Exactness, tag="assumed"):
 
     words = "assumed, not proven: {statement}"
     statement: str
-
-
-def _words(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidBudget(f"{name} must be a sentence that a reader can check, not {value!r}")
-    return value
-
-
-def _member(values: type[Any], value: Any) -> Any:
-    try:
-        return values(value)
-    except ValueError:
-        known = ", ".join(repr(member.value) for member in values)
-        raise InvalidBudget(f"{values.__name__} is one of {known}, not {value!r}") from None

@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from functools import partial
+from typing import Annotated, ClassVar
 
 from onedraw.errors import InvalidBudget, PromiseRefused
 
@@ -111,10 +112,7 @@ class ZCDP(_OneNumber):
     """D_α ≤ ρα for every order α > 1."""
 
     currency, words = "zcdp_rho", "zCDP with ρ = {}"
-    rho: float
-
-    def __post_init__(self) -> None:
-        self._set(rho=positive("ρ", self.rho))
+    rho: Annotated[float, partial(positive, "ρ")]
 
     @property
     def number(self) -> float:
@@ -136,10 +134,7 @@ class GaussianDP(_OneNumber):
     """Neighbours are no easier to tell apart than N(0, 1) from N(μ, 1)."""
 
     currency, words = "gaussian_mu", "Gaussian DP with μ = {}"
-    mu: float
-
-    def __post_init__(self) -> None:
-        self._set(mu=positive("μ", self.mu))
+    mu: Annotated[float, partial(positive, "μ")]
 
     @property
     def number(self) -> float:
@@ -225,9 +220,8 @@ class RenyiDP(Promise):
                 # D_α never decreases in α, so the largest order promised is enough.
                 largest, slope = min(order, self.below), given.curve.slope
                 on_line = largest < given.limit and slope < math.inf  # decided without rounding
-                return (on_line and Fraction(slope) * Fraction(largest) <= epsilon) or given.at_order(
-                    largest
-                ) <= epsilon
+                exactly = on_line and Fraction(slope) * Fraction(largest) <= epsilon
+                return exactly or given.at_order(largest) <= epsilon
             case LinearCurve(rho=rho):
                 # Below a finite order, D_α ≤ D_below ≤ ρ ≤ ρα.
                 known = given.at_order(self.below) if self.below < math.inf else math.inf

@@ -45,16 +45,14 @@ class SampledGaussianPair:
         return 2.0 * (1.0 + 9.0 * self.multiplier) / self.multiplier**2
 
     def rounded_up(self, interval: float) -> Any:
-        return self._rounded(interval, pessimistic_estimate=True, use_connect_dots=True)
+        return self._rounded(interval, pessimistic=True)
 
     def rounded_down(self, interval: float) -> Any:
-        return self._rounded(interval, pessimistic_estimate=False, use_connect_dots=False)
+        return self._rounded(interval, pessimistic=False)
 
-    def _rounded(self, interval: float, **side: bool) -> Any:
-        return pld.foreign().from_gaussian_mechanism(
-            self.multiplier, sampling_prob=self.rate, value_discretization_interval=interval,
-            neighboring_relation=pld.foreign().NeighborRel.REPLACE_ONE, **side,
-        )  # fmt: skip
+    def _rounded(self, interval: float, *, pessimistic: bool) -> Any:
+        sampled = {"sampling_prob": self.rate, "neighboring_relation": pld.foreign().NeighborRel.REPLACE_ONE}
+        return pld.gaussian_loss(self.multiplier, interval, pessimistic=pessimistic, **sampled)
 
 
 @lru_cache(maxsize=1024)
@@ -100,24 +98,16 @@ def sampled_gaussian_lower(multiplier: float, *, rate: float, steps: int, delta:
 @lru_cache(maxsize=256)
 def least_multiplier(epsilon: float, delta: float, *, rate: float, steps: int) -> float | None:
     """The smallest noise multiplier with which T steps keep (ε, δ), rounded up; None if none does."""
-    least = epsilon * (
-        1.0 - 2e-6
-    )  # so that the ε found again from the multiplier is within the budget on another machine too
+    # a little less, so that the ε found again from the multiplier is within the budget on another machine too
+    least = epsilon * (1.0 - 2e-6)
 
     def keeps(multiplier: float) -> bool:
         return _upper(multiplier, rate, steps).delta(least) <= delta
 
     usual = 2.0 * rate * math.sqrt(2.0 * steps * math.log(1.0 / delta)) / epsilon  # as if all were one Gaussian
     start = min(max(usual, LEAST_MULTIPLIER), MOST_MULTIPLIER)
-    return smallest(
-        keeps,
-        least=LEAST_MULTIPLIER,
-        most=MOST_MULTIPLIER,
-        start=start,
-        factor=1.3,
-        precision=PRECISION,
-        middle=geometric,
-    )
+    ends = {"least": LEAST_MULTIPLIER, "start": start, "most": MOST_MULTIPLIER}
+    return smallest(keeps, **ends, factor=1.3, precision=PRECISION, middle=geometric)
 
 
 def _upper(multiplier: float, rate: float, steps: int) -> pld.LossProfile:

@@ -21,6 +21,8 @@ key has one member, itself (`Guarantee`, `Unit`).
 | named tuple | ``{name: value}`` | as it is: the constructor checks it |
 | anything else | as it is | as it is: the constructor checks it |
 
+A field ``rho: Annotated[float, partial(positive, "ρ")]`` is what ``positive("ρ", given)`` makes of what is given.
+
 The keys are the constructor's parameters, all of them and no others: nothing is guessed about a promise. An option that came
 later is named in ``later``: it is written only where it is not its default, so older documents keep their digests.
 A value whose constructor takes other names than its fields overrides `_values`; one with a form of its own
@@ -34,7 +36,7 @@ import abc
 import dataclasses
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -109,6 +111,10 @@ class Stored(abc.ABC):
         check_names(values, hints, later=cls.later, of=of, refuses=cls._refuses)
         return cls(**{name: _read(hints[name], value) for name, value in values.items()})
 
+    def __post_init__(self) -> None:
+        """Every field as the check beside its type gives it back."""
+        self._set(**{name: check(getattr(self, name)) for name, check in _checks(type(self)).items()})
+
     def _set(self, **values: object) -> None:
         """Store validated values on a frozen value, from its ``__post_init__``."""
         for name, value in values.items():
@@ -125,13 +131,9 @@ def stored_as(name: str) -> Any:
 
 
 def check_names(
-    values: Mapping[str, Any],
-    expected: Mapping[str, Any] | tuple[str, ...],
-    *,
-    of: str,
-    refuses: type[OnedrawError],
+    values: Mapping[str, Any], expected: Mapping[str, Any] | tuple[str, ...], *, of: str, refuses: type[OnedrawError],
     later: frozenset[str] = frozenset(),
-) -> None:
+) -> None:  # fmt: skip
     """Refuse values whose names are not exactly the expected ones; those in ``later`` may be missing."""
     if not isinstance(values, Mapping) or not set(expected) - later <= set(values) <= set(expected):
         raise refuses(
@@ -146,6 +148,13 @@ def _constructor(member: type[Stored]) -> dict[str, Any]:
     generated = member.__dataclass_params__.init  # type: ignore[attr-defined]  # every member is a dataclass
     hints = get_type_hints(member if generated else member.__init__)
     return {name: hints.get(name) for name in inspect.signature(member).parameters}
+
+
+@cache
+def _checks(member: type[Stored]) -> dict[str, Callable[[Any], Any]]:
+    """Of the fields written ``Annotated[type, check]``: the check, which refuses a value or says as what it is kept."""
+    hints = get_type_hints(member, include_extras=True)
+    return {name: check for name, hint in hints.items() for check in getattr(hint, "__metadata__", ())}
 
 
 def _plain(value: Any) -> Any:

@@ -32,6 +32,17 @@ NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
 NOT_PROVEN = "NOT PROVEN, as published: "
 NOT_RECORDED = " Not recorded in any ledger."
 
+STANDING = {
+    "exact": "Exact",
+    "last-iterate": "Proven",
+    "as-run": "Proven",
+    "accounted": "Accounted for",
+    "within-tv": "Accounted for",
+    "estimated": "Estimated, not proven",
+    "assumed": "Assumed, not proven",
+}
+"""By the kind of exactness: how the promise is known to hold."""
+
 UNPROVEN = ("estimated", "assumed")
 
 

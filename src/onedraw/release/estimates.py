@@ -148,9 +148,7 @@ class Estimates(tuple[Estimate, ...]):
             p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
             lines.append([*line, error, p_value] if self.tested else line)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = (
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-        )
+        table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
         return "\n".join([*table, *map(str, self.joint), *self.remarks])
 
     __repr__ = __str__
@@ -219,9 +217,8 @@ def interval_of(
     rows = change if isinstance(plan.model, RowModel) else None
     if (found := posterior_of(certificate, plan)) is not None:
         return _of_posterior(found, level, rows).in_units(scale, shift)
-    return interval(certificate.draw.values, plan, level, functional=rows, effect=effect, noise=noise).in_units(
-        scale, shift
-    )
+    of_draws = interval(certificate.draw.values, plan, level, functional=rows, effect=effect, noise=noise)
+    return of_draws.in_units(scale, shift)
 
 
 def _of_posterior(posterior: Posterior, level: float, change: Array | None) -> Interval:
@@ -273,10 +270,8 @@ def readable_draws(certificate: Certificate, model: Model, draws: Array | None =
 
 def values_of(certificate: Certificate, plan: Plan) -> Array:
     """The released numbers, each the mean of its draws, in the units of the columns."""
-    values: Array = np.average(
-        readable_draws(certificate, plan.model), axis=0, weights=plan.mechanism.draw_shares(plan)
-    )
-    return values
+    draws, shares = readable_draws(certificate, plan.model), plan.mechanism.draw_shares(plan)
+    return np.asarray(np.average(draws, axis=0, weights=shares))
 
 
 def fit_of(certificate: Certificate, plan: Plan) -> FitResult:

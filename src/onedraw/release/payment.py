@@ -124,9 +124,7 @@ def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) 
         if found is None:
             try:
                 claim.write(certificate.to_json())
-            except (
-                OSError
-            ) as error:  # although the room was held: the draw leaves with the error, so it is settled first
+            except OSError as error:  # although room was held; the draw leaves with the error, so it is settled first
                 payment.settle(reservation, certificate)
                 claim.give_up()
                 raise Unfinished(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.arrays import Array
-from onedraw.data import Number, Schema, read
+from onedraw.data import Binary, Category, Column, Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models import Network
@@ -81,9 +81,8 @@ class Predictor:
                 f"This release is of {type(model).__name__} ({self.certificate.draw.quantity}), which predicts nothing about a new "
                 "record. Predictions need a regression or a classification, released with --model logistic, linear or svc, say."
             )
-        if data.measure is None and any(
-            note.statement.startswith("responses are measured from") for note in data.notes
-        ):
+        in_words = any(note.statement.startswith("responses are measured from") for note in data.notes)
+        if data.measure is None and in_words:
             raise WrongCall(
                 "The certificate says that responses were measured from a public number, but only in words: predictions would "
                 "be off by it. Use the fitted estimator's own predict."
@@ -120,10 +119,8 @@ class Predictor:
         if model.predicts == "number":
             data = self.certificate.data  # centre and unit of the response are given back
             values = scores if data.measure is None else data.measure.centre + data.measure.unit * scores
-            if (
-                isinstance(model, Network) and data.declared is not None and data.target is not None
-            ):  # stays in its range
-                values = np.clip(values, *Schema.from_dict(data.declared).column(data.target).ends)
+            if isinstance(model, Network) and self._target is not None:  # stays in its range
+                values = np.clip(values, *self._target.ends)
             return np.asarray(values.mean(axis=0))
         if scores.shape[2] == 1:
             positive = special.expit(scores[:, :, 0]).mean(axis=0)
@@ -139,9 +136,9 @@ class Predictor:
         """The labels of a classification, as declared; empty where a number is predicted."""
         if self.plan.model.predicts not in ("probabilities", "margin"):
             return ()
-        data, classes = self.certificate.data, self.plan.model.classes
-        if classes is None and data.declared is not None and data.target is not None:
-            classes = getattr(Schema.from_dict(data.declared).column(data.target), "labels", None)
+        classes = self.plan.model.classes
+        if classes is None and isinstance(self._target, Binary | Category):
+            classes = self._target.labels
         return ("0", "1") if classes is None else tuple(map(str, classes))
 
     @property
@@ -150,9 +147,8 @@ class Predictor:
         kind = self.plan.model.predicts
         if kind == "probabilities":
             return tuple(f"P({label})" for label in self.classes)
-        return (
-            "margin" if kind == "margin" else self.certificate.data.target or ("count" if kind == "count" else "value"),
-        )
+        unnamed = "count" if kind == "count" else "value"
+        return ("margin" if kind == "margin" else self.certificate.data.target or unnamed,)
 
     def between(self, rows: Array, level: float) -> tuple[Array, Array]:
         """(low, high) of what is expected at encoded rows; NaN where refused. The link is monotone, so ends stay ends."""
@@ -170,13 +166,20 @@ class Predictor:
             return ""
         names = zip(self.certificate.draw.names, self._fit.given, strict=True)
         doubtful = [repr(name) for name, known in names if not known]
-        about = (
-            f" ({', '.join(doubtful[:MOST_NAMED])}{', …' if len(doubtful) > MOST_NAMED else ''})" if doubtful else ""
-        )
+        some = ", ".join(doubtful[:MOST_NAMED]) + (", …" if len(doubtful) > MOST_NAMED else "")
+        about = f" ({some})" if doubtful else ""
         return (
             f"No interval for {without:,} of {len(low):,} rows: they rest on coefficients about which the records say too "
             f"little{about}."
         )
+
+    @property
+    def _target(self) -> Column | None:
+        """What the certificate's schema, if it carries one, declares of the column that is explained."""
+        data = self.certificate.data
+        if data.declared is None or data.target is None:
+            return None
+        return Schema.from_dict(data.declared).column(data.target)
 
     @property
     def _fit(self) -> FitResult:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from onedraw import privacy
 from onedraw.data import Measure, Records, Schema
 from onedraw.data.sums import Local
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
@@ -27,23 +28,7 @@ from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, round_up, texts_in
 from onedraw.plans import Plan
-from onedraw.privacy import (
-    Accounted,
-    ApproxDP,
-    AsRun,
-    Assumed,
-    Assumption,
-    Attacker,
-    Estimated,
-    Exact,
-    Exactness,
-    LastIterate,
-    Promise,
-    Provenance,
-    PureDP,
-    WithinTV,
-    with_total_variation,
-)
+from onedraw.privacy import ApproxDP, Assumption, Attacker, Exactness, Promise, Provenance, PureDP, with_total_variation
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
@@ -51,6 +36,7 @@ from .certificate import (
     NEVER_PRIVATE,
     NOT_PROVEN,
     NOT_RECORDED,
+    STANDING,
     UNPROVEN,
     AssumptionStatement,
     Certificate,
@@ -66,16 +52,6 @@ from .certificate import (
 
 COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
 """Models whose records are counted and added up without compiled code."""
-
-LEADING_WORD = {
-    "exact": "Exact",
-    "last-iterate": "Proven",
-    "as-run": "Proven",
-    "accounted": "Accounted",
-    "within-tv": "Accounted",
-    "estimated": "ESTIMATED, NOT PROVEN",
-    "assumed": "ASSUMED, NOT PROVEN",
-}
 
 LONGEST_NUMBER = len(repr(-sys.float_info.max))
 
@@ -103,17 +79,17 @@ def promise_of(plan: Plan, exactness: Exactness, *, accept: Collection[str] | st
     """
     accepted = accepted_words(accept)
     promise = plan.guarantee.promise
-    if isinstance(exactness, Estimated | Assumed) and exactness.tag not in accepted:
+    if exactness.tag in UNPROVEN and exactness.tag not in accepted:
         raise ExactnessRefused(
             f"This sampler's draw is not proven to follow the law of the theorem: {exactness.sentence}. "
             f'Nothing was drawn. Use a proven sampler, or take the risk by name with accept="{exactness.tag}".'
         )
     match exactness:
-        case Exact() | Assumed():
+        case privacy.Exact() | privacy.Assumed():
             pass
-        case LastIterate(promise=own) | AsRun(promise=own) | Accounted(promise=own):
+        case privacy.LastIterate(promise=own) | privacy.AsRun(promise=own) | privacy.Accounted(promise=own):
             promise = own
-        case WithinTV(gamma=gamma) | Estimated(gamma=gamma):
+        case privacy.WithinTV(gamma=gamma) | privacy.Estimated(gamma=gamma):
             if not plan.budget.total_variation():
                 raise ExactnessRefused(
                     f"The budget is {plan.budget}, but the sampler is only within total variation {gamma:.3g} of the law "
@@ -142,7 +118,7 @@ def accepted_words(accept: Collection[str] | str) -> frozenset[str]:
 
 def spend_of(plan: Plan, exactness: Exactness, promise: Promise) -> tuple[Promise, float]:
     """What is booked for a release: its promise, or the exact draw's and how far the sampler may be from it."""
-    gamma = exactness.gamma * plan.draws if isinstance(exactness, WithinTV | Estimated) else 0.0
+    gamma = exactness.gamma * plan.draws if isinstance(exactness, privacy.WithinTV | privacy.Estimated) else 0.0
     return (plan.guarantee.promise if gamma else promise), gamma
 
 
@@ -176,9 +152,8 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Whatever is declared can be shown: found now, not when a paid draw is to be read."""
-        for text in texts_in(
-            [self.plan.to_dict(), self.sampler.to_dict(), self.sampler_choice, self.data.model_dump(mode="json")]
-        ):
+        declared = [self.plan.to_dict(), self.sampler.to_dict(), self.sampler_choice, self.data.model_dump(mode="json")]
+        for text in texts_in(declared):
             if found := acting(text):
                 raise WrongCall(
                     f"{text!r} would stand in the certificate, but {', '.join(map(ascii, found))} in it would act on a "
@@ -189,13 +164,13 @@ class Statement:
         """The theorem's, then what this sampler and these records add, then what the caller noted."""
         exactness, data = self.exactness, self.data
         extra: list[tuple[str, Provenance]] = []
-        if isinstance(exactness, Estimated | Assumed):
+        if exactness.tag in UNPROVEN:
             extra.append((exactness.sentence, Provenance.ASSUMED))
-        real = not isinstance(exactness, Exact) or exactness.numeric
+        real = not isinstance(exactness, privacy.Exact) or exactness.numeric
         if real and not self.sampler.whole_numbers(self.plan):
             extra.append((f"variates are real numbers, rounded to lattice {self.spacing!r}", Provenance.ASSUMED))
         if not self.plan.mechanism.sums_exactly(self.plan):
-            extra.append((REAL_LOSSES if isinstance(exactness, Exact) else REAL_SUMS, Provenance.ASSUMED))
+            extra.append((REAL_LOSSES if isinstance(exactness, privacy.Exact) else REAL_SUMS, Provenance.ASSUMED))
         if data.inferred_from:
             extra.append((f"schema inferred from {data.inferred_from}: must be public", Provenance.DECLARED))
         if data.person:
@@ -218,7 +193,8 @@ class Statement:
         delta = f", δ = {round_up(quoted, 5):.6g}" if quoted > 0 else ""
         native = "" if isinstance(plan.budget, PureDP | ApproxDP) else f", and more precisely keeps {plan.budget}"
         certain = proven and kind not in UNPROVEN
-        how = "Claimed" if LEADING_WORD[kind] == "Proven" and not proven else LEADING_WORD[kind]
+        how = STANDING[kind].upper() if kind in UNPROVEN else STANDING[kind].removesuffix(" for")
+        how = "Claimed" if how == "Proven" and not proven else how
         warnings = [note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED]
         return (
             (NEVER_PRIVATE if self.seeded else "")
@@ -233,10 +209,8 @@ class Statement:
     def prepared(self, opinion: str, ledger: LedgerEntry | None) -> tuple[Certificate, int]:
         """The certificate with zeros for what will be drawn, and a public upper size of its file: all its words, and the
         longest numbers."""
-        zeros, sizes = (
-            np.zeros((self.plan.draws, len(self.plan.model.parameter_names))),
-            self.plan.mechanism.stage_sizes(self.plan),
-        )
+        zeros = np.zeros((self.plan.draws, len(self.plan.model.parameter_names)))
+        sizes = self.plan.mechanism.stage_sizes(self.plan)
         stages = {name: [0.0] * size for name, size in sizes.items()} or None
         written = self.certificate(zeros.tolist(), stages, opinion=opinion, ledger=ledger)
         numbers = zeros.size + sum(sizes.values())
@@ -266,7 +240,7 @@ class Statement:
             sampler_choice=self.sampler_choice,
             exactness=self.exactness.to_dict(),
             exactness_cost=self.exactness.sentence,
-            assumptions=[AssumptionStatement(statement=a.statement, provenance=a.provenance.value) for a in self.assumptions()],
+            assumptions=[AssumptionStatement(**one.to_dict()) for one in self.assumptions()],
             randomness=SEEDED if self.seeded else self.sampler.entropy(plan),
             numeric_model=INTEGER_SUMS if plan.mechanism.sums_exactly(plan) else FLOATING_SUMS,
             lattice=self.spacing,
@@ -303,7 +277,7 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataS
     measure = getattr(holder, "measure", None)
     if isinstance(measure, Measure):
         declared["measure"] = MeasureStatement(centre=measure.centre, unit=measure.unit)
-    written = [AssumptionStatement(statement=note.statement, provenance=note.provenance.value) for note in notes]
+    written = [AssumptionStatement(**note.to_dict()) for note in notes]
     # Public: who added up, in how many parts by n and cores, on which device, and a digest of the arithmetic on public numbers.
     engine, known = None, data.engine.described(data) if isinstance(data, Records) else None
     if known is not None:

@@ -20,22 +20,12 @@ from onedraw.plain_text import SUPERSCRIPTS, shortened, shown, shown_up, small
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
 from onedraw.privacy.tradeoff import COMMON
 from onedraw.release import Certificate, Estimates, Release, verify
-from onedraw.release.certificate import UNPROVEN
+from onedraw.release.certificate import STANDING, UNPROVEN
 from onedraw.samplers import SEEDED
 
 from . import pictures
 from .results import results_of
 from .tables import correlation_words, correlations, evaluation_words
-
-STANDING = {
-    "exact": "Exact",
-    "last-iterate": "Proven",
-    "as-run": "Proven",
-    "accounted": "Accounted for",
-    "within-tv": "Accounted for",
-    "estimated": "Estimated, not proven",
-    "assumed": "Assumed, not proven",
-}
 
 PROVENANCE = {
     "assumed": "taken for true, not proven",

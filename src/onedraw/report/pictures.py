@@ -126,9 +126,7 @@ def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
     finite = [row for row in rows if all(map(math.isfinite, row.ends))]
     if not finite:
         return Plot([_strip(row, Scale(-1, 1), (), zero=False) for row in rows], None)
-    if not alike and not comparable(
-        finite
-    ):  # zero in the middle, so that the line of zeros runs straight down the page
+    if not alike and not comparable(finite):  # zero in the middle: the line of zeros runs straight down the page
         reaches = [1.15 * (max(map(abs, row.ends)) if row in finite else 0.0) or 1.15 for row in rows]
         own = [Scale(-reach, reach) for reach in reaches]
         return Plot([_strip(row, scale, (), zero=True) for row, scale in zip(rows, own, strict=True)], None)
@@ -204,9 +202,8 @@ def banded(curve: Curve, name: str, title: str, *, across: str, up: str, dots: b
     x, y, low, high = (values[known].tolist() for values in (curve.x, curve.y, curve.low, curve.high))
     around = [*zip(x, low, strict=True), *reversed([*zip(x, high, strict=True)])]
     line, band = (["{:.1f},{:.1f}".format(*_at(*point)) for point in some] for some in (zip(x, y, strict=True), around))
-    circles = (
-        Markup('<circle class="dot" cx="{}" cy="{}" r="4"/>').format(*point.split(",")) for point in line if dots
-    )
+    circle = Markup('<circle class="dot" cx="{}" cy="{}" r="4"/>')
+    circles = (circle.format(*point.split(",")) for point in line if dots)
     (x0, y0), (x1, y1) = _at(0, 0), _at(1, 1)
     drawn = Markup(
         '<polygon class="safe" points="{band}"/><path class="blind" d="M{x0} {y0}L{x1} {y1}"/>'

@@ -121,16 +121,12 @@ def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
     if isinstance(plan.mechanism, Moments):
         result = moments_of(certificate, plan)
         low, high = result.correlation_interval(LEVEL)
-        given = np.where(
-            np.isfinite(low), result.correlation, np.nan
-        )  # not known where noise leaves too little of a column
+        given = np.where(np.isfinite(low), result.correlation, np.nan)  # NaN where noise leaves too little of a column
         intervals = tuple(tuple(zip(*ends, strict=True)) for ends in zip(below(low), below(high), strict=True))
         return Correlations(names, below(given), median(np.hypot(*result.correlation_errors)), intervals)
     second = symmetric(np.asarray(moments, dtype=np.float64), len(names))
     diagonal = np.diag(second)
-    deviation = np.sqrt(
-        np.where(diagonal > 0.0, diagonal, np.nan)
-    )  # a variance that noise has made 0 or less is not known
+    deviation = np.sqrt(np.where(diagonal > 0.0, diagonal, np.nan))  # NaN where noise has made a variance 0 or less
     sizes = np.outer(deviation, deviation)
     found = np.clip(second / sizes, -1.0, 1.0)
     noise = matrix_deviation(problem.numbers["moments_noise"], len(names), pure=problem.pure)
