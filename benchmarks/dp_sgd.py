@@ -8,13 +8,18 @@ replace-one for all. Learning rates are not tuned on the records, which would ha
 
 from __future__ import annotations
 
+import sys
 import time
 from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from experiments.trainings import train_many
 
 import onedraw as od
-from onedraw.baselines import DPSGD, Training, train_many
+from onedraw.baselines import DPSGD, Training
 
 TRUTH = np.array([2.0, -1.0, 0.5])
 SETS, RATES = 100, (0.01, 0.1, 1.0)

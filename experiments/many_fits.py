@@ -4,7 +4,7 @@ Every data set runs the very program of a release (`fit.Stages`). On a processor
 compiled code lets go of Python's lock; mapping them inside one compiled call (`jax.vmap`, `jax.lax.map`) was tried there: a
 fit's passes are bound by arithmetic, not by calls, and vmap's batched products were nine times slower at 8,000 records. On an
 accelerator it is the other way round: a pass over 1,000 records is all call, so the fits of a `_Gang` wait for each other, their
-next sums are one call, and their minima are searched side by side (`models.fit.minimum.minima`), a step of all of them at a time.
+next sums are one call, and their minima are searched side by side (`many_minima`), a step of all of them at a time.
 Not private: seeds are given, nothing is accounted for or certified, and records leave through `release` alone.
 
     published = fit_many(plan, X, y, seeds)        # X (m, n, columns), y (m, n): parts (m, …)
@@ -27,12 +27,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.many_minima import minima
 from onedraw.arrays import Array, Integers
 from onedraw.data.sums import block_rows, check_room, weights
 from onedraw.errors import WrongCall
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.models.fit.problem import PARTS, FitTarget, Published
-from onedraw.models.fit.sums import Objective, minima
+from onedraw.models.fit.sums import Objective
 from onedraw.models.sums.exact_sums import Scaled
 from onedraw.plans import Plan, Potential
 from onedraw.samplers.fit import Stages

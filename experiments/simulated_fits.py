@@ -48,8 +48,9 @@ def simulated_fits(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Array:
             f"simulated_fits repeats output and objective perturbation; a {type(plan.mechanism).__name__} was given. "
             "Use experiments.many_fits."
         )
-    tilts = [sampler().tilt(plan, generator) for generator in generators]
-    found = simulated_minima(plan, X, y, None if tilts and tilts[0] is None else np.array(tilts))
+    tilted = isinstance(plan.mechanism, ObjectivePerturbation)
+    tilts = np.array([sampler().tilt(plan, generator) for generator in generators]) if tilted else None
+    found = simulated_minima(plan, X, y, tilts)
     return np.array([sampler().published(plan, *one) for one in zip(found, generators, strict=True)])
 
 

@@ -17,6 +17,7 @@ from scipy import special
 
 import onedraw as od
 from onedraw import baselines, models
+from onedraw.baselines.noisy_regression import simulated
 from onedraw.baselines.sufficient_statistics import naive_posterior
 
 LEVEL, TAILS = 0.9, (0.05, 0.95)
@@ -68,7 +69,8 @@ def published(plan: Any, drawn: Callable[..., Any], seed: int) -> tuple[Any, lis
 
 def aware_intervals(plan: Any, sums: Any, seed: int) -> Any:
     if isinstance(plan.model, models.GaussianRegression):
-        draws = plan.mechanism.draw_many(plan, sums, DRAWS, np.random.default_rng([20191, seed]))
+        regression, generator = plan.mechanism.regression(plan), np.random.default_rng([20191, seed])
+        draws = simulated(regression, np.asarray(sums) * float(regression.sums.unit), generator, kept=DRAWS)
         return np.moveaxis(np.quantile(draws, TAILS, axis=1, method="weibull"), 0, -1)
     return [plan.mechanism.posterior(plan, {"noisy sums": one}).interval(LEVEL) for one in sums]
 

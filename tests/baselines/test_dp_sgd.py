@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from experiments.trainings import sgd, train_many
 
 import onedraw as od
-from onedraw.baselines import DPSGD, Training, dp_sgd, sgd, train_many
+from onedraw.baselines import DPSGD, Training, dp_sgd
 from onedraw.errors import CertificateRejected, InvalidModel, MissingExtra, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import plan_from_dict
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from experiments.many_fits import fit_many
+from experiments.many_minima import minima
 
 import onedraw as od
 from experiments import many_fits as module
@@ -12,7 +13,7 @@ from onedraw.data.sums import Block, Blocks
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, Softmax
-from onedraw.models.fit.sums import Objective, minima, minimum
+from onedraw.models.fit.sums import Objective, minimum
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 

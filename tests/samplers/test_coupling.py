@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from experiments.curator_coupling import curator_coupling
 from scipy.stats import binom, ks_2samp, norm
 
 import onedraw as od
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax, jnp
-from onedraw.samplers import HMC, NUTS, coupling, curator_coupling, seeded_key
+from onedraw.samplers import HMC, NUTS, coupling, seeded_key
 from onedraw.samplers import coupling_bound as counting
 from onedraw.samplers.coupling import _simulated as simulated_records
 from onedraw.samplers.coupling import coupled_step, meeting_time

@@ -17,12 +17,7 @@ from scipy.stats import chi2, norm
 
 from onedraw import errors, privacy
 from onedraw.models.compute import jax
-from onedraw.models.convex.work import (
-    divergence_of_gaussian_start,
-    divergence_of_point_start,
-    gamma_after,
-    iterations_for,
-)
+from onedraw.models.convex.work import Geometry, gamma_after, iterations_of
 from onedraw.samplers import Proximal, sampler_from_dict, seeded_key
 from onedraw.samplers.chains import PublicNumbers, numbers_of_target
 from onedraw.samplers.langevin import proposition_13
@@ -162,10 +157,10 @@ def test_tries_stay_few_in_eleven_dimensions(radius: float, weight: float) -> No
 def test_the_reference_number_of_iterations() -> None:
     """mathematics.md §4.2: d = 6, B = 2.83, γ = 1e-11, started at the minimum."""
     kappa = math.cosh(2.83 / 2) ** 2
-    numbers = {"dimension": 6, "strong_convexity": 1 / kappa, "smoothness": 1.0, "ball": True}
-    assert iterations_for(1e-11, **numbers) == 790
+    geometry = Geometry(6, 1 / kappa, 1.0, ball=True)
+    assert iterations_of(1e-11, geometry, 0.0) == 790
     formula = 0.5 + (math.log(36 * kappa / 2) + math.log(1 / 2e-22)) / (2 * math.log1p(1 / (6 * kappa)))
-    assert iterations_for(1e-11, **numbers) == math.ceil(formula)
+    assert iterations_of(1e-11, geometry, 0.0) == math.ceil(formula)
 
 
 @given(
@@ -173,13 +168,11 @@ def test_the_reference_number_of_iterations() -> None:
 )  # fmt: skip
 def test_gamma_and_iterations_are_each_others_inverse(exponent, dimension, curvature, ratio, ball, start) -> None:
     gamma, strong = 10.0**exponent, 10.0**curvature
-    numbers = {
-        "dimension": dimension, "strong_convexity": strong, "smoothness": strong * 10.0**ratio, "ball": ball, "start": start,
-    }  # fmt: skip
-    iterations = iterations_for(gamma, **numbers)
-    assert gamma_after(iterations, **numbers) <= gamma
+    geometry = Geometry(dimension, strong, strong * 10.0**ratio, ball=ball)
+    iterations = iterations_of(gamma, geometry, start)
+    assert gamma_after(iterations, geometry, start) <= gamma
     if iterations > 1:
-        assert gamma_after(iterations - 1, **numbers) > gamma * (1 - 1e-6)
+        assert gamma_after(iterations - 1, geometry, start) > gamma * (1 - 1e-6)
 
 
 def test_iterations_for_a_billionth_beside_those_of_proposition_13() -> None:
@@ -187,10 +180,8 @@ def test_iterations_for_a_billionth_beside_those_of_proposition_13() -> None:
     for n in (10**2, 10**3, 10**4, 10**5):
         for dimension in (2, 6, 11):
             numbers = {"dimension": dimension, "strong_convexity": 1.0, "smoothness": 1.0 + 0.05 * n * 0.5}
-            plain = iterations_for(1e-9, **numbers, ball=False)
-            bounded = iterations_for(
-                1e-9, dimension=dimension, strong_convexity=1 / math.cosh(1.415) ** 2, smoothness=1.0, ball=True
-            )
+            plain = iterations_of(1e-9, Geometry(**numbers, ball=False), 0.0)
+            bounded = iterations_of(1e-9, Geometry(dimension, 1 / math.cosh(1.415) ** 2, 1.0, ball=True), 0.0)
             steps = proposition_13(1e-9, **numbers)[1]
             print(f"{n:6d} {dimension:2d} {plain:10,d} {bounded:15,d} {steps:15.2e}")
             assert plain < 1e-10 * steps
@@ -235,9 +226,7 @@ def test_the_bound_from_a_point_dominates_the_true_divergence(name: str, where: 
     minimum = points[case.potential(points[:, None]).argmin()]
     index = round((where + 1) / 2 * (GRID - 1))
     eta = 1.0 / target.smoothness
-    bound = divergence_of_point_start(
-        dimension=1, strong_convexity=1.0, step=eta, distance=abs(points[index] - minimum)
-    )
+    bound = Geometry(1, 1.0, target.smoothness, ball=True).divergence(abs(points[index] - minimum))
     for k, true in enumerate(divergences(case, np.eye(GRID)[index], points, eta, 3), start=1):
         assert true <= bound * (1 + eta) ** (1 - 2 * k), k
 
@@ -251,9 +240,7 @@ def test_the_bound_from_a_gaussian_dominates_the_true_divergence(shift: float) -
     slope = float(np.interp(centre, points, np.gradient(values, points)))
     start = np.exp(-0.5 * smoothness * (points - centre) ** 2)
     start /= start.sum()
-    bound = divergence_of_gaussian_start(
-        dimension=1, strong_convexity=1.0, smoothness=smoothness, gradient_norm=abs(slope)
-    )
+    bound = Geometry(1, 1.0, smoothness, ball=False).divergence(abs(slope))
     posterior = np.exp(-values) / np.exp(-values).sum()
     trues = [float((start * np.log(np.maximum(start, 1e-300) / posterior)).sum())]
     trues += divergences(case, start, points, 1.0 / smoothness, 3)

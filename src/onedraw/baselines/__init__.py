@@ -16,7 +16,7 @@ __getattr__, __dir__ = names_on_demand(__name__, {
     "ada_ops": ("AdaOPS",),
     "ada_ssp": ("AdaSSP",),
     "dp_hmc": ("DPHMC",),
-    "dp_sgd": ("DPSGD", "Training", "sgd", "train_many"),
+    "dp_sgd": ("DPSGD", "Training"),
     "dp_sgld": ("DPSGLD", "SubsampledLangevin"),
     "kng": ("KNG",),
     "minami": ("Minami",),

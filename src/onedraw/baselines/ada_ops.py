@@ -208,6 +208,7 @@ class AdaptiveDraw(Sampler):
     carries_out: ClassVar[str] = "ada-ops"
     why: ClassVar[str] = "a noisy eigenvalue and length, and a draw by them"
     compiling: ClassVar[float] = 1.0
+    each: ClassVar[float] = 2e-3
 
     def exactness(self, plan: Plan) -> privacy.Exactness:
         self.check_own(plan, "draws with a ridge and a temperature that adapt")
@@ -217,9 +218,6 @@ class AdaptiveDraw(Sampler):
 
     def entropy(self, plan: Plan) -> str:
         return BOTH
-
-    def seconds_each(self, plan: Plan) -> float:
-        return 2e-3
 
     def run(self, target: RegressionTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` draws with stages of their own; those of the first are published."""

@@ -171,6 +171,7 @@ class NoisyRegressionSums(Sampler):
     carries_out: ClassVar[str] = "ada-ssp"
     why: ClassVar[str] = "noise on the sums of a linear regression"
     compiling: ClassVar[float] = 1.0
+    each: ClassVar[float] = 2e-4
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
         self.check_own(plan, "adds noise to the sums of a linear regression")
@@ -178,9 +179,6 @@ class NoisyRegressionSums(Sampler):
 
     def entropy(self, plan: Plan) -> str:
         return OPENDP
-
-    def seconds_each(self, plan: Plan) -> float:
-        return 2e-4
 
     def run(self, target: RegressionTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` estimates, and the stages that the first follows from."""

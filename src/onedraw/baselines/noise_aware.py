@@ -29,7 +29,7 @@ from onedraw.plans import Plan, Posterior, Request
 from . import noisy_counts
 from .noisy_counts import CountPosterior
 from .noisy_products import ProductSums
-from .noisy_regression import Regression, RegressionPosterior, simulated
+from .noisy_regression import Regression, RegressionPosterior
 from .noisy_totals import TotalPosterior
 from .sufficient_statistics import FamilyNoise, WholeSums, check_one_draw
 
@@ -121,15 +121,6 @@ class NoiseAware(FamilyNoise):
             return super().estimate(plan, stages)
         regression = self.regression(plan)
         return regression.plug_in(whole_numbers(stages) * float(regression.sums.unit))[0]
-
-    def draw_many(self, plan: Plan, noisy: Any, size: int, generator: Any) -> Any:
-        """(data sets, size, parameters): draws from the posterior of each row of noisy sums, as published; of a
-        regression in one run, for simulations of thousands of data sets."""
-        rows = np.asarray(noisy, dtype=np.float64)
-        if isinstance(plan.model, GaussianRegression):
-            regression = self.regression(plan)
-            return simulated(regression, rows * float(regression.sums.unit), generator, kept=size)
-        return np.stack([self.posterior(plan, {"noisy sums": row}).draw(size, generator) for row in rows])
 
     def regression(self, plan: Plan) -> Regression:
         """All that is public of a plan's regression."""

@@ -251,6 +251,7 @@ class TiltedMinimum(Sampler):
     carries_out: ClassVar[str] = "objective-perturbation"
     why: ClassVar[str] = "the minimum of a tilted, regularised loss"
     compiling: ClassVar[float] = 1.0
+    each: ClassVar[float] = 2e-3
 
     def exactness(self, plan: Plan) -> privacy.Exactness:
         self.check_own(plan, "minimises a tilted loss")
@@ -258,9 +259,6 @@ class TiltedMinimum(Sampler):
 
     def passes(self, plan: Plan) -> int:
         return 20
-
-    def seconds_each(self, plan: Plan) -> float:
-        return 2e-3
 
     def run(self, target: RegularisedTarget, randomness: Generator, *, size: int = 1) -> Sample:
         plan, passes, published = target.plan, 0, []

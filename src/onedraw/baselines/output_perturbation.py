@@ -194,6 +194,7 @@ class NoisyMinimum(Sampler):
     carries_out: ClassVar[str] = "output-perturbation"
     why: ClassVar[str] = "a regularised minimum, and noise on it"
     compiling: ClassVar[float] = 1.0
+    each: ClassVar[float] = 3e-5
 
     def exactness(self, plan: Plan) -> privacy.Exactness:
         self.check_own(plan, "adds noise to a minimum")
@@ -210,17 +211,11 @@ class NoisyMinimum(Sampler):
     def passes(self, plan: Plan) -> int:
         return 20
 
-    def seconds_each(self, plan: Plan) -> float:
-        return 3e-5
-
     def run(self, target: RegularisedTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` estimates: the minimum is the same, the noise is not."""
         plan, fit = target.plan, target.problem
         found, passes = fit.minimum(target, plan.parameters["tolerance"])
         return Sample(np.array([self.published(plan, found, randomness) for _ in range(size)]), {"passes": passes})
-
-    def tilt(self, plan: Plan, randomness: Generator) -> None:
-        """There is none: what is minimised has no noise in it."""
 
     def published(self, plan: Plan, found: Array, randomness: Generator) -> Array:
         """A minimum with its noise, on the lattice."""

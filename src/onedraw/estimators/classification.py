@@ -190,8 +190,6 @@ def declared_classes(classes: Any, name: str = "classes", *, of: str = "") -> ND
             f"{of} needs {name}=[…], all labels there can be, the negative one first. They are never read from the records: a "
             "label that only one person has would give that person away. Pass classes=[0, 1], say."
         )
-    if not isinstance(classes, list | tuple | np.ndarray):
-        raise InvalidModel(f"{name} must be a list of labels, got a {type(classes).__name__}.")
     class_labels(name, classes)
     mixed = len({isinstance(label, str) for label in classes}) > 1
     return np.asarray(classes, dtype=object if mixed else None)

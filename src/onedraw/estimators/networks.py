@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.arrays import Array
 from onedraw.data import Measure
 from onedraw.errors import InvalidModel, PromiseRefused
+from onedraw.planning.regression import FLOOR, HALF_WIDTH
 from onedraw.release.estimates import Estimate, Estimates
 
 from .classification import Classifier
@@ -31,8 +32,7 @@ from .validation import Measured, check_rows
 
 NO_INTERVAL = "single weights of a network mean nothing: units can be exchanged. Use its predictions"
 
-SPREAD = 2.0
-"""Responses are scaled to [−2, 2]: the size that weights of N(0, 1) expect."""
+SPREAD = HALF_WIDTH["network-regressor"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -128,7 +128,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
 
     def _options(self) -> dict[str, Any]:
         _, scale = self._units()
-        floor = (0.05 * SPREAD) ** 2 if self.variance_floor is None else self.variance_floor / scale**2
+        floor = FLOOR if self.variance_floor is None else self.variance_floor / scale**2
         return super()._options() | {"variance_floor": floor, "response_bound": None}
 
     def predict(self, X: Any) -> Array:

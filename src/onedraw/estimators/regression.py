@@ -10,18 +10,16 @@ into the expected count, so the rates are those of the uncut counts (`models.Cou
 
 from __future__ import annotations
 
-import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from onedraw.arrays import Array
 from onedraw.data import Measure
 from onedraw.errors import InvalidModel
+from onedraw.planning import regression
 
 from .linear import Expected, LinearEstimator
 from .validation import Measured
@@ -134,20 +132,9 @@ class DPQuantileRegressor(NumberEstimator):
 
 def response_range(estimator: Any) -> tuple[float, float | None]:
     """Middle and half-width of the declared range of responses; (0, None) if none is declared."""
-    bound = estimator.response_bound
-    if bound is None or isinstance(bound, numbers.Real):
-        return 0.0, bound if bound is None else float(bound)
-    if isinstance(bound, np.ndarray):
-        bound = bound.tolist()
-    if (
-        not isinstance(bound, list | tuple)
-        or len(bound) != 2
-        or not all(isinstance(end, numbers.Real) for end in bound)
-    ):
-        raise InvalidModel(f"response_bound must be a number Y or a pair (low, high), got {bound!r}.")
-    low, high = float(bound[0]), float(bound[1])
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidModel(f"response_bound (low, high) must be finite, low below high, got {bound!r}.")
+    if estimator.response_bound is None:
+        return 0.0, None
+    low, high = regression.response_range(estimator.response_bound)
     return low + (high - low) / 2.0, (high - low) / 2.0
 
 

@@ -84,11 +84,6 @@ class Expectation:
     sampling: float
     bias: float = math.nan
 
-    @property
-    def price(self) -> float:
-        """How many times larger the error is than without privacy."""
-        return self.private / self.sampling if self.sampling else math.inf
-
     def times(self, unit: float) -> Expectation:
         """The same errors in another unit."""
         return Expectation(self.private * unit, self.sampling * unit, self.bias * unit)

@@ -31,7 +31,6 @@ what can be. Middle and unit are given back to whoever reads the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -277,14 +276,15 @@ def _measured(column: Any, target: str, kind: str, options: RegressionOptions) -
     return found | {"response_bound": None if network else half_width, "measure": measure}
 
 
-def response_range(declared: float | Sequence[float]) -> tuple[float, float]:
+def response_range(declared: Any) -> tuple[float, float]:
     """(low, high); one number Y is (−Y, Y)."""
-    ends = [float(end) for end in declared] if isinstance(declared, Sequence) else [float(declared)]
-    low, high = (-ends[0], ends[0]) if len(ends) == 1 else (ends[0], ends[-1])
-    if len(ends) > 2:
-        raise InvalidModel(f"--response-bound takes LOW,HIGH or one number, got {len(ends)} numbers.")
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    ends = _frozen(declared)
+    ends = ends if isinstance(ends, tuple) else (ends,)
+    if len(ends) == 1 and _real(ends[0]):
+        ends = (-ends[0], *ends)
+    if not (len(ends) == 2 and all(map(_real, ends)) and -math.inf < ends[0] < ends[1] < math.inf):
         raise InvalidModel(
-            f"The range of responses must be two finite numbers, the lower first, got {low:g} and {high:g}."
+            "response_bound is one number Y, for −Y to Y, or LOW,HIGH, two finite numbers, the lower first, but "
+            f"{declared!r} was given."
         )
-    return low, high
+    return float(ends[0]), float(ends[1])

@@ -31,7 +31,6 @@ from onedraw.samplers import randomness as randomness  # watches for forks from 
 if TYPE_CHECKING:
     from .chacha import CHACHA20, chacha_key, secure_key, seeded_key
     from .choice import check_sampler, default_sampler
-    from .coupling import curator_coupling
     from .exact import Exact
     from .fit import Fit
     from .hamiltonian import HMC, NUTS
@@ -49,7 +48,7 @@ __all__ = [
     "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Fit", "Langevin",
     "LastIterateLangevin", "LossSelection", "Measure", "MeasuredFirst", "NoisySums", "Perfect", "PrivatePath",
     "Proximal", "Randomness", "RankSelection", "Sample", "Sampler", "Selection", "chacha_key", "check_sampler",
-    "curator_coupling", "default_sampler", "randomness", "sampler_from_dict", "secure_generator",
+    "default_sampler", "randomness", "sampler_from_dict", "secure_generator",
     "secure_key", "seeded_generator", "seeded_key",
 ]  # fmt: skip
 
@@ -70,7 +69,6 @@ _SAMPLERS = {
 _OTHERS = {
     "chacha": ("CHACHA20", "chacha_key", "secure_key", "seeded_key"),
     "choice": ("check_sampler", "default_sampler"),
-    "coupling": ("curator_coupling",),
     "randomness": ("OPERATING_SYSTEM", "SEEDED", "Randomness", "secure_generator", "seeded_generator"),
     "sampler": ("Sample", "Sampler", "sampler_from_dict"),
 }

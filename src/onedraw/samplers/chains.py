@@ -41,15 +41,10 @@ class PublicNumbers:
 
 def numbers_of_plan(plan: Plan, *, sampler: str) -> PublicNumbers:
     """Refused where the plan has no convex potential, or is an algorithm of its own."""
+    check_potential(plan, sampler)
     numbers = plan.parameters
-    if plan.closed_form or "strong_convexity" not in numbers:
+    if "strong_convexity" not in numbers:
         raise closed_form(sampler)
-    if plan.requires == "noisy-gradient":
-        raise ExactnessRefused(
-            f"The plan is for a noisy-gradient draw, an algorithm with fixed steps and not a posterior, so {sampler} "
-            "would draw something else. Use LastIterateLangevin(steps, step_size) with the plan's numbers, or leave "
-            "the sampler out."
-        )
     return PublicNumbers(
         dimension=len(plan.model.parameter_names),
         strong_convexity=numbers["strong_convexity"],
@@ -68,6 +63,19 @@ def numbers_of_target(target: Any) -> PublicNumbers:
         radius=target.radius,
         curvature_ratio=None if ratio is None else float(ratio.value),
     )
+
+
+def check_potential(plan: Plan, sampler: str) -> None:
+    """Refuse a plan whose law has no potential to follow: a closed form, or an algorithm of its own."""
+    if plan.closed_form:
+        raise ExactnessRefused(
+            f"This plan's law has a closed form; {sampler} would only come near it. Use Exact(), or leave the sampler out."
+        )
+    if plan.requires != "exact":
+        raise ExactnessRefused(
+            f"This plan is an algorithm of its own ({plan.requires}) and not a posterior, so {sampler} would draw something its "
+            "promise is not about. Leave out sampler=."
+        )
 
 
 def closed_form(sampler: str) -> ExactnessRefused:

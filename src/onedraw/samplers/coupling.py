@@ -8,8 +8,6 @@ whose figure is below the one asked for are taken. Nothing in it depends on a re
 estimated on simulated data, and the plan's reserve pays for it as for a proven distance. It is evidence for data like the
 design's, no proof for the records at hand.
 
-Couplings on the private records themselves (`curator_coupling`) depend on them and stay with the curator.
-
 Each chain of a pair moves exactly as `hamiltonian` moves one. A step shares everything random between the two: the factor on
 the step size, momentum and uniform of the trajectory (BlackJAX's coupled HMC, which contracts distances on a nearly normal
 law), then noise and uniform of the random walk, by the reflection-maximal coupling of Bou-Rabee, Eberle and Zimmer (Annals of
@@ -19,7 +17,7 @@ one, exactly and for good.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,16 +26,14 @@ from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models import Encoded
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.design import simulated_records
-from onedraw.plans import Plan, Potential
-from onedraw.private import Private
+from onedraw.plans import Plan
 from onedraw.samplers import blackjax_kernels as kernels
-from onedraw.samplers.chains import advanced, whole_number
+from onedraw.samplers.chains import advanced, check_potential, whole_number
 from onedraw.samplers.coupling_bound import Meetings, late_within, named
 from onedraw.samplers.hamiltonian import (
     HMC,
     WALK,
     Settings,
-    check_potential,
     chosen,
     drawn,
     hamiltonian_step,
@@ -46,7 +42,7 @@ from onedraw.samplers.hamiltonian import (
     log_uniform,
     started,
 )
-from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, laplace_frames, stacked
+from onedraw.samplers.laplace import LaplaceFrame, laplace_frames, stacked
 
 LEAST_RESERVE = 1e-4
 """The least total variation estimated without being asked for by number: 50,000 pairs of chains, about an hour."""
@@ -106,7 +102,7 @@ def coupled(
         )
     which = (named(plan, chain, lag), pairs, most_steps)
     if which not in _FOUND:
-        _FOUND[which] = _counts(_simulated_meetings(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
+        _FOUND[which] = counts(_simulated_meetings(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
     meetings = Meetings(_FOUND[which], lag, float(confidence), which[0], late)
     return replace(chain, steps=meetings.steps, meetings=meetings)
 
@@ -160,44 +156,8 @@ def _simulated_meetings(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_st
     return np.concatenate(found)[:pairs]
 
 
-def _counts(times: Any) -> tuple[int, ...]:
+def counts(times: Any) -> tuple[int, ...]:
     return tuple(np.bincount(np.asarray(times), minlength=2)[1:].tolist())
-
-
-@dataclass(frozen=True, repr=False)
-class CuratorCoupling(Private):
-    """Couplings on private records: for the curator alone.
-
-    When chains meet depends on the records. Neither these figures nor a decision taken on them (another sampler, more
-    steps, no release) may be published, logged or turned into an exit code; no release, certificate or ledger entry
-    holds them, and there is no way to write them out. Choose steps with `HMC.coupled`, which reads no record.
-    """
-
-    meetings: Meetings
-    unmet: int
-
-    def total_variation(self, steps: int) -> float:
-        """The estimate after so many steps; infinite where a pair never met."""
-        return self.meetings.estimate(steps) if not self.unmet else float("inf")
-
-    def __reduce__(self) -> Any:
-        raise WrongCall("A coupling on private records is for the curator's eyes and is not written out.")
-
-
-def curator_coupling(
-    target: Potential, sampler: HMC, *, pairs: int = 200, lag: int = LAG, most_steps: int = MOST_STEPS, key: Any = None
-) -> CuratorCoupling:
-    """How far a coupled chain is from the posterior of these very records. The result is as private as they are."""
-    from onedraw.samplers.chacha import secure_key
-
-    if not isinstance(sampler, HMC) or not sampler.walk > 0.0:
-        raise WrongCall("Only HMC with a random walk has a coupling whose chains meet: use HMC.coupled(plan).")
-    keys = jax.random.split(secure_key() if key is None else key, pairs)
-    settings, frame = Settings(*sampler.settings(target.dimension)), laplace_frame(target)
-    found = meeting_times_on_one(target.kernel, keys, frame, settings, lag, most_steps, arguments_of(target))
-    times = np.asarray(found)
-    unmet = int((times > most_steps).sum())
-    return CuratorCoupling(Meetings(_counts(times), lag, 0.95, "private records"), unmet)
 
 
 # ── pairs of chains ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,16 +173,6 @@ def meeting_times(
         return meeting_time(key, log_density_in(kernel, frame, own), frame.mode.shape[0], settings, lag, most_steps)
 
     return jax.vmap(one)(keys, frames, arguments)
-
-
-@jit(0)
-def meeting_times_on_one(
-    kernel: Any, keys: Any, frame: LaplaceFrame, settings: Settings, lag: Any, most_steps: Any, arguments: Any
-) -> Any:
-    """The same for several pairs on one target."""
-    log_density = log_density_in(kernel, frame, arguments)
-    size = frame.mode.shape[0]
-    return jax.vmap(lambda key: meeting_time(key, log_density, size, settings, lag, most_steps))(keys)
 
 
 def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings, lag: Any, most_steps: Any) -> Any:

@@ -30,6 +30,7 @@ class Exact(Sampler):
 
     randomness: ClassVar[str] = "numpy"
     compiling: ClassVar[float] = 0.0
+    each: ClassVar[float] = 4e-7
 
     def exactness(self, plan: Plan) -> privacy.Exactness:
         """Exact wherever the plan's law has a closed form: decided by the plan, never by the records."""
@@ -53,9 +54,6 @@ class Exact(Sampler):
         if isinstance(model, GaussianMean) or (isinstance(model, ConvexModel) and model.radius is None):
             return constant_work(self.passes(plan))
         raise no_padding("Exact", "how often this law is tried depends on its parameters, and so on the records")
-
-    def seconds_each(self, plan: Plan) -> float:
-        return 4e-7
 
     def draw(self, target: AnyLaw, randomness: Generator, *, size: int | None = None) -> Array:
         """One draw, or ``size`` independent draws along a first axis.

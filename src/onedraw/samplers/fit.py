@@ -1,7 +1,7 @@
 """Carrying out a perturbed mode: moments, mode and information, in this order, each with the noise its plan says.
 
 The records are read through exact sums alone (`FitTarget.sum`). The minimum is found until the certified gradient is
-below the plan's tolerance, for every data set (`models.fit.minimum`); how many passes that took is for the curator alone. Padded, it
+below the plan's tolerance, for every data set (`models.fit.sums.minimum`); how many passes that took is for the curator alone. Padded, it
 is followed by idle passes up to a number that suffices for every data set (padding.md).
 Statement and proof: mathematics-3 §2, "What runs".
 """
@@ -122,7 +122,7 @@ class Stages:
     target: FitTarget
     noise: Noise
     minimum: Callable[..., tuple[Array, int]] = minimum
-    """How θ̂ is found: `models.fit.minimum` unless fits are simulated together, which look for theirs side by side."""
+    """How θ̂ is found: `models.fit.sums.minimum` unless fits are simulated together, which look for theirs side by side."""
     least_passes: int = 0
     """Of the search for θ̂: those that it does not need are idle."""
     passes: int = field(default=0, init=False)

@@ -26,12 +26,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from onedraw import privacy
-from onedraw.errors import ExactnessRefused, WrongCall
+from onedraw.errors import WrongCall
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.plans import Plan, Potential
 from onedraw.privacy.numbers import text
 from onedraw.samplers import blackjax_kernels as kernels
-from onedraw.samplers.chains import advanced, chains_at_once, mapped, whole_number
+from onedraw.samplers.chains import advanced, chains_at_once, check_potential, mapped, whole_number
 from onedraw.samplers.coupling_bound import Meetings
 from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, potential
 from onedraw.samplers.sampler import Sample, Sampler
@@ -169,19 +169,6 @@ class NUTS(Sampler):
         step_size = self.step_size or default_step_size(target.dimension)
         draws, accepted, adapted = _nuts_chains(*static, keys, frame, step_size, self.warmup, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean()), "step_size": float(adapted.mean())})
-
-
-def check_potential(plan: Plan, sampler: str) -> None:
-    """Refuse a plan whose law has no potential to follow: a closed form, or an algorithm of its own."""
-    if plan.closed_form:
-        raise ExactnessRefused(
-            f"This plan's law has a closed form; {sampler} would only come near it. Use Exact(), or leave the sampler out."
-        )
-    if plan.requires != "exact":
-        raise ExactnessRefused(
-            f"{type(plan.mechanism).__name__} is an algorithm of its own and not a posterior, so {sampler} would draw "
-            "something its promise is not about. Leave out sampler=."
-        )
 
 
 def _shown(value: float | None, name: str) -> str:

@@ -97,7 +97,7 @@ class Proximal(Sampler):
             check_gamma(self.gamma, self._iterations(geometry) * _variates(geometry))
             return privacy.WithinTV(self.gamma)
         assert self.iterations is not None
-        gamma = gamma_after(self.iterations, **geometry.public)
+        gamma = gamma_after(self.iterations, geometry)
         if not gamma < 0.5:
             raise ExactnessRefused(
                 f"After {self.iterations:,} iterations no useful bound on the total variation is known (it is {gamma:.3g}). "

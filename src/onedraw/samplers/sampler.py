@@ -50,6 +50,8 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
     """… and what a certificate then says of the choice."""
     compiling: ClassVar[float] = 20.0
     """Seconds before its first draw."""
+    each: ClassVar[float] = 0.1
+    """About, seconds on one core of one among many draws that are made together, whatever the plan is."""
     needs: ClassVar[tuple[str, str] | None] = None
     """(extra, package) that must be installed."""
 
@@ -97,8 +99,8 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
         return plan.n * len(plan.model.parameter_names) / NUMBERS_A_SECOND
 
     def seconds_each(self, plan: Plan) -> float:
-        """About, on one core, of one among many draws that are made together."""
-        return 0.1
+        """The same of a plan."""
+        return self.each
 
     def check_installed(self) -> None:
         """Refuse, before anything is spent, what needs a library that is not here."""

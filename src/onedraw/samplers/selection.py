@@ -75,6 +75,7 @@ class Selection(WholeNumbers):
 
     carries_out: ClassVar[str] = "candidates"
     why: ClassVar[str] = "exact selection from public candidates"
+    each: ClassVar[float] = 6e-5
     of: ClassVar[str] = "picks from the public candidates that a Candidates() plan lays out"
 
     def passes(self, plan: Plan) -> int:
@@ -92,9 +93,6 @@ class Selection(WholeNumbers):
         model, pairs = plan.model, plan.n * plan.parameters["rounds"] * plan.parameters["candidates"]
         counts = isinstance(model, WithLikelihood) and isinstance(model.likelihood, CountLikelihood)
         return float(plan.draws * pairs / (COUNTS_A_SECOND if counts else PAIRS_A_SECOND))
-
-    def seconds_each(self, plan: Plan) -> float:
-        return 6e-5
 
     def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
         """What the target publishes of its picks; ``target.rounds`` candidates are laid out and picked from in turn.
@@ -127,10 +125,8 @@ class LossSelection(WholeNumbers):
 
     carries_out: ClassVar[str] = "losses"
     why: ClassVar[str] = "exact selection by loss"
+    each: ClassVar[float] = 2e-4
     of: ClassVar[str] = "chooses among the settings of an ExponentialChoice() plan"
-
-    def seconds_each(self, plan: Plan) -> float:
-        return 2e-4
 
     def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
         """The places of ``size`` choices, one row each."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from onedraw.errors import WrongCall
 from onedraw.privacy.numbers import down, text, up
@@ -67,11 +66,18 @@ class Geometry:
         return 1.0 / (self.smoothness * self.dimension)
 
     @property
-    def public(self) -> dict[str, Any]:
-        """The arguments of `gamma_after` for a chain of this sampler, its start included."""
+    def start(self) -> float:
+        """How far off this sampler's chains may start: ‖x₀ − x*‖ on a ball, ‖∇U(x̂)‖ on R^d, in the metric."""
+        m = self.strong_convexity
+        return START * math.sqrt(self.dimension / m) if self.ball else math.sqrt(2.0 * m * START_KL)
+
+    def divergence(self, start: float) -> float:
+        """KL from the target of N(x̂, I/M) on R^d, (d/2)·log(M/m) + ‖∇U(x̂)‖²/(2m); on a ball of the first y from a point of
+        it, (‖x₀ − x*‖ + √(d/m))²/(2η)."""
         m, d = self.strong_convexity, self.dimension
-        start = START * math.sqrt(d / m) if self.ball else math.sqrt(2.0 * m * START_KL)
-        return {"dimension": d, "strong_convexity": m, "smoothness": self.smoothness, "ball": self.ball, "start": start}
+        if self.ball:
+            return up((start + math.sqrt(d / m)) ** 2 / (2.0 * self.step))
+        return up(0.5 * d * math.log(self.smoothness / m) + start**2 / (2.0 * m))
 
 
 # ── exact draws by rejection ─────────────────────────────────────────────────────────────────────────────────────
@@ -96,48 +102,22 @@ def most_tries(curvature_ratio: float, dimension: int) -> float:
 # ── γ and iterations of the proximal chain ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def divergence_of_gaussian_start(
-    *, dimension: int, strong_convexity: float, smoothness: float, gradient_norm: float = 0.0
-) -> float:
-    """KL(N(x̂, I/M) ‖ target) ≤ (d/2)·log(M/m) + ‖∇U(x̂)‖²/(2m), on R^d."""
-    spread = 0.5 * dimension * math.log(smoothness / strong_convexity)
-    return up(spread + gradient_norm**2 / (2.0 * strong_convexity))
-
-
-def divergence_of_point_start(*, dimension: int, strong_convexity: float, step: float, distance: float = 0.0) -> float:
-    """KL of the first y from a point at most ``distance`` from the minimum: (‖x₀ − x*‖ + √(d/m))²/(2η)."""
-    return up((distance + math.sqrt(dimension / strong_convexity)) ** 2 / (2.0 * step))
-
-
-def gamma_after(
-    iterations: int, *, dimension: int, strong_convexity: float, smoothness: float, ball: bool, start: float = 0.0
-) -> float:
-    """γ after so many iterations with η = 1/(Md), rounded up.
-
-    ``start`` is ‖x₀ − x*‖ on a ball, ‖∇U(x̂)‖ on R^d, in the metric in which m and M are stated.
-    """
-    divergence, halves, rate = _contraction(dimension, strong_convexity, smoothness, ball, start)
+def gamma_after(iterations: int, geometry: Geometry, start: float | None = None) -> float:
+    """γ after so many iterations with η = 1/(Md), rounded up; ``start`` is `Geometry.start` unless another is known."""
+    divergence, halves, rate = _contraction(geometry, start)
     logarithm = math.log(divergence) - (2 * iterations - halves) * rate
     # An absolute error of 2^-40 in a logarithm of at most some thousands is far above what rounding does.
     return up(math.exp(min(0.0, 0.5 * (logarithm - math.log(2.0)) + 2.0**-40)), absolute=5e-324)
 
 
-def iterations_for(
-    gamma: float, *, dimension: int, strong_convexity: float, smoothness: float, ball: bool, start: float = 0.0
-) -> int:
+def iterations_of(gamma: float, geometry: Geometry, start: float | None = None) -> int:
     """The least number of iterations with `gamma_after` at most ``gamma``, which lies in (0, 0.5)."""
-    divergence, halves, rate = _contraction(dimension, strong_convexity, smoothness, ball, start)
+    divergence, halves, rate = _contraction(geometry, start)
     needed = math.log(divergence) - math.log(2.0) - 2.0 * math.log(gamma)
     iterations = max(1, math.ceil(0.5 * (halves + needed / rate) * (1.0 - 1e-12)))
-    public = {"dimension": dimension, "strong_convexity": strong_convexity, "smoothness": smoothness}
-    while not gamma_after(iterations, **public, ball=ball, start=start) <= gamma:  # type: ignore[arg-type]
+    while not gamma_after(iterations, geometry, start) <= gamma:
         iterations += 1 + int(1e-13 * iterations)
     return iterations
-
-
-def iterations_of(gamma: float, geometry: Geometry) -> int:
-    """`iterations_for` with the start of this sampler's chains."""
-    return iterations_for(gamma, **geometry.public)
 
 
 def tries_worth(gamma: float, geometry: Geometry) -> int:
@@ -145,23 +125,13 @@ def tries_worth(gamma: float, geometry: Geometry) -> int:
     return PASSES * iterations_of(gamma or AS_GOOD_AS_EXACT, geometry)
 
 
-def _contraction(
-    dimension: int, strong_convexity: float, smoothness: float, ball: bool, start: float
-) -> tuple[float, int, float]:
+def _contraction(geometry: Geometry, start: float | None) -> tuple[float, int, float]:
     """KL at the start, the half-iterations it has cost already, log(1 + ηm) rounded down."""
-    if not (dimension >= 1 and 0.0 < strong_convexity <= smoothness < math.inf and 0.0 <= start < math.inf):
+    m, M, d = geometry.strong_convexity, geometry.smoothness, geometry.dimension
+    if not (d >= 1 and 0.0 < m <= M < math.inf and (start is None or 0.0 <= start < math.inf)):
         raise WrongCall(
             "The proximal sampler needs a dimension of at least 1, 0 < m ≤ M < ∞ and a start at a finite distance; "
-            f"d = {dimension}, m = {text(strong_convexity)}, M = {text(smoothness)}, {text(start)} were given."
+            f"d = {d}, m = {text(m)}, M = {text(M)}, start = {start} were given."
         )
-    step = 1.0 / (smoothness * dimension)
-    rate = math.log1p(step * strong_convexity) * (1.0 - 2.0**-50)
-    if ball:
-        point = divergence_of_point_start(
-            dimension=dimension, strong_convexity=strong_convexity, step=step, distance=start
-        )
-        return point, 1, rate
-    gaussian = divergence_of_gaussian_start(
-        dimension=dimension, strong_convexity=strong_convexity, smoothness=smoothness, gradient_norm=start
-    )
-    return max(gaussian, 1e-300), 0, rate
+    divergence = geometry.divergence(geometry.start if start is None else start)
+    return max(divergence, 1e-300), int(geometry.ball), math.log1p(geometry.step * m) * (1.0 - 2.0**-50)

@@ -20,21 +20,18 @@ with straight parts have none there, and a plain Newton step would leap by n tim
 those have not arrived after 100 passes, accelerated gradient steps with public constants, which arrive for every data set
 (Nesterov 2004, §2.2) after as many as `most_descent` says: no failure depends on the records.
 Gradients are exact sums (`exact_sums`), so what is certified holds in any order of the records, and the search takes the
-same steps on every engine: its own arithmetic is done here, on d numbers. Simulated data sets are searched side by side
-(`minima`), of which one alone is a case.
+same steps on every engine: its own arithmetic is done here, on d numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onedraw.arrays import Array, Integers
+from onedraw.arrays import Array
 from onedraw.models.compute import jnp
 from onedraw.models.moments.measured import INSIDE, Layout, cut, gram, mallows
 from onedraw.models.sums.exact_sums import Compiled, symmetric
@@ -197,18 +194,7 @@ class Objective(NamedTuple):
 
 def minimum(records: Any, loss: Any, objective: Objective) -> tuple[Array, int]:
     """(θ̂, passes over the records), from the public start 0."""
-    sums = lambda _, *public: records.sum(*public[:-1], public[-1][0])[np.newaxis]  # noqa: E731
-    (found,), (passes,) = minima(sums, loss, [objective])
-    return found, int(passes)
-
-
-def minima(sums: Callable[..., Any], loss: Any, objectives: Sequence[Objective]) -> tuple[Array, Integers]:
-    """Those of many data sets side by side, each by its own steps: what one finds does not depend on the others.
-
-    ``sums(which, statistic, coarse, row_bound, thetas)`` are the sums of the data sets ``which``, each at its own row of thetas;
-    the lattice, the row's bound and when to stop are the same for all.
-    """
-    search = _Search(sums, NewtonSums(loss), objectives)
+    search = _Search(records, NewtonSums(loss), objective)
     return search.descent(*search.newton()), search.passes
 
 
@@ -220,62 +206,43 @@ def most_descent(least: float, most: float, gradient: float, certified: float) -
 
 
 class _Search:
-    """Every array has a first axis: the data sets. Products are made one data set at a time (`_times`), so that the last bits of
-    one are what they are alone."""
-
-    def __init__(self, sums: Callable[..., Any], statistic: NewtonSums, objectives: Sequence[Objective]) -> None:
-        self.sums, self.statistic, self.public = sums, statistic, objectives[0]
-        self.Q, self.q, self.least, self.most = (
-            np.stack([np.asarray(getattr(one, name)) for one in objectives]) for name in ("Q", "q", "least", "most")
-        )
-        self.passes = np.zeros(len(objectives), dtype=np.int64)
+    def __init__(self, records: Any, statistic: NewtonSums, objective: Objective) -> None:
+        self.records, self.statistic, self.public, self.passes = records, statistic, objective, 0
 
     def newton(self) -> tuple[Array, Array]:
         """(θ, its gradient) as far as Newton steps lead."""
-        theta, added, most = np.zeros_like(self.q), FIRST * self.most, self.most
-        gradient, hessian = self._derivatives(np.arange(len(theta)), theta)
-        first = gradient.copy()
-        while len(which := self._unfinished(gradient, self.public.most_passes)):
-            damped = hessian[which] + added[which, None, None] * np.eye(theta.shape[1])
-            step = np.linalg.solve(damped, gradient[which][..., None])[..., 0]
-            ahead, bent = self._derivatives(which, theta[which] - step)
-            before, after = _dot(gradient[which], step), _dot(ahead, step)
-            overshot = after < -OVERSHOT * before
-            doubted, taken = which[overshot], which[~overshot]
-            added[doubted] = np.maximum(DOUBTED * added[doubted], 1e-6 * most[doubted])
-            theta[taken], gradient[taken], hessian[taken] = (theta[which] - step)[~overshot], ahead[~overshot], bent[~overshot]  # fmt: skip
-            trusted = which[~overshot & (after >= -OVERSHOT / 2.0 * before)]
-            added[trusted] = np.where(added[trusted] > 1e-9 * most[trusted], added[trusted] / TRUSTED, 0.0)
-        led_away = (_dot(gradient, gradient) > _dot(first, first))[
-            :, None
-        ]  # then the way back is shorter from the start
-        return np.where(led_away, 0.0, theta), np.where(led_away, first, gradient)
+        theta, most = np.zeros_like(self.public.q), self.public.most
+        added, (gradient, hessian) = FIRST * most, self._derivatives(theta)
+        first = gradient
+        while self._far(gradient) and self.passes < self.public.most_passes:
+            step = np.linalg.solve(hessian + added * np.eye(len(theta)), gradient)
+            ahead, bent = self._derivatives(theta - step)
+            before, after = gradient @ step, ahead @ step
+            if after < -OVERSHOT * before:
+                added = max(DOUBTED * added, 1e-6 * most)
+                continue
+            theta, gradient, hessian = theta - step, ahead, bent
+            if after >= -OVERSHOT / 2.0 * before:
+                added = added / TRUSTED if added > 1e-9 * most else 0.0
+        led_away = gradient @ gradient > first @ first  # then the way back is shorter from the start
+        return (np.zeros_like(theta), first) if led_away else (theta, gradient)
 
     def descent(self, theta: Array, gradient: Array) -> Array:
         """Accelerated gradient steps from where Newton's ended, none if that was small enough."""
-        low, high = np.sqrt(self.least), np.sqrt(self.most)
-        momentum, ahead = (high - low) / (high + low), theta.copy()
-        while len(which := self._unfinished(gradient)):
-            moved = ahead[which] - gradient[which] / self.most[which, None]
-            ahead[which] = moved + momentum[which, None] * (moved - theta[which])
-            theta[which] = moved
-            gradient[which], _ = self._derivatives(which, ahead[which])
+        low, high = math.sqrt(self.public.least), math.sqrt(self.public.most)
+        momentum, ahead = (high - low) / (high + low), theta
+        while self._far(gradient):
+            moved = ahead - gradient / self.public.most
+            ahead, theta = moved + momentum * (moved - theta), moved
+            gradient, _ = self._derivatives(ahead)
         return ahead
 
-    def _unfinished(self, gradient: Array, most_passes: float = np.inf) -> NDArray[np.intp]:
-        """The data sets whose gradient is still too long."""
-        far = np.sqrt(_dot(gradient, gradient)) > self.public.certified
-        return np.flatnonzero(far & (self.passes < most_passes))
+    def _far(self, gradient: Array) -> bool:
+        return bool(np.sqrt(gradient @ gradient) > self.public.certified)
 
-    def _derivatives(self, which: NDArray[np.intp], theta: Array) -> tuple[Array, Array]:
-        """Gradients and Hessians of the objectives of these data sets."""
-        self.passes[which] += 1
-        summed = self.sums(which, self.statistic, self.public.coarse, self.public.row_bound, theta)
-        gradient, hessian = self.statistic.split(summed, self.public.coarse, theta.shape[1])
-        Q = self.Q[which]
-        return gradient + (Q @ theta[..., None])[..., 0] + self.q[which], hessian + Q
-
-
-def _dot(a: Any, b: Any) -> Array:
-    """aᵀb of every two rows."""
-    return np.asarray((a[:, None, :] @ b[:, :, None])[:, 0, 0])
+    def _derivatives(self, theta: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian of the objective."""
+        self.passes += 1
+        summed = self.records.sum(self.statistic, self.public.coarse, self.public.row_bound, theta)
+        gradient, hessian = self.statistic.split(summed, self.public.coarse, len(theta))
+        return gradient + self.public.Q @ theta + self.public.q, hessian + self.public.Q

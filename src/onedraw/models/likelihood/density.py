@@ -40,7 +40,7 @@ from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.losses import Interval, array_module
-from onedraw.models.model import Bound, described, number, positive_number
+from onedraw.models.model import Bound, OwnFunctions, described, number, positive_number
 from onedraw.models.responses import Clamped, Response
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, up
@@ -144,9 +144,7 @@ def log_gamma(value: Any) -> Any:
 # ── a user's own density ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-Functions = tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]
-
-_DENSITIES: dict[str, Functions] = {}
+DENSITIES = OwnFunctions("density", "log_density(u, y) and log_power_integral(beta, u)")
 
 
 def register_density(
@@ -154,12 +152,9 @@ def register_density(
 ) -> str:
     """Make a density known by name: ``log_density(u, y)`` and ``log_power_integral(beta, u)``, both of one record's
     numbers, in JAX. Returns the name, for `OwnDensity`."""
-    given = (log_density, log_power_integral)
-    if _DENSITIES.get(name, given) != given:
-        raise InvalidModel(f"Another density is registered as {name!r} already. Choose another name.")
-    if not all(map(callable, given)):
+    if not (callable(log_density) and callable(log_power_integral)):
         raise InvalidModel("log_density and log_power_integral must be JAX functions.")
-    _DENSITIES[name] = given
+    DENSITIES.register(name, (log_density, log_power_integral))
     return name
 
 
@@ -173,7 +168,7 @@ class OwnDensity(Likelihood):
     upper: float = LARGEST
 
     def __post_init__(self) -> None:
-        if self.name not in _DENSITIES:
+        if self.name not in DENSITIES.known:
             raise InvalidModel(
                 f"No density is registered as {self.name!r}. Register it with register_density(name, log_density, "
                 "log_power_integral) first."
@@ -184,14 +179,16 @@ class OwnDensity(Likelihood):
             raise InvalidModel("bound must lie between 1e-30 and 1e30, and lower ≤ upper within ±1e60.")
         from onedraw.models.one_row import checked_row  # it loads JAX
 
-        for fn, called in zip(_DENSITIES[self.name], ("log_density(u, y)", "log_power_integral(beta, u)"), strict=True):
+        for fn, called in zip(
+            DENSITIES.known[self.name], ("log_density(u, y)", "log_power_integral(beta, u)"), strict=True
+        ):
             checked_row(fn, f"{called} of {self.name!r}", "a function of two numbers", (), ())
 
     @property
     def own_functions(self) -> tuple[str, ...]:  # type: ignore[override]  # none of all others
         kinds = ("logarithm", "power integral")
         return tuple(
-            described(fn, f"{self.name}: {kind}") for fn, kind in zip(_DENSITIES[self.name], kinds, strict=True)
+            described(fn, f"{self.name}: {kind}") for fn, kind in zip(DENSITIES.known[self.name], kinds, strict=True)
         )
 
     @property
@@ -216,7 +213,7 @@ class OwnDensity(Likelihood):
         """The function, one number at a time: it never sees two records."""
         from onedraw.models.one_row import one_row
 
-        return jnp.vectorize(one_row(_DENSITIES[self.name][which], self.name, (), ()))(*arguments)
+        return jnp.vectorize(one_row(DENSITIES.known[self.name][which], self.name, (), ()))(*arguments)
 
     def loss_range(self, beta: float) -> Interval:
         power, value = self._power(beta), Fraction(check_beta(beta))

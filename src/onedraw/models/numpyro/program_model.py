@@ -35,8 +35,6 @@ from onedraw.models.responses import Codes, Label, Signs, class_labels, two_clas
 from onedraw.privacy import Provenance
 
 if TYPE_CHECKING:
-    from onedraw.models.one_row import OneRow
-
     from .trace import Program
 
 ModelFunction = Callable[..., Any]
@@ -54,10 +52,10 @@ NUMPYRO_MODELS = OwnFunctions("NumPyro model", "model(X, y=None)")
 register_numpyro = NUMPYRO_MODELS.register
 
 
-def _examined(program: Program, what: str) -> OneRow:
-    from .trace import examined
+def _trace() -> Any:
+    from . import trace  # it loads NumPyro
 
-    return examined(program, what)
+    return trace
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class NumpyroKernel(LossKernel, PredictorFunction):
 
     def negative_log_prior(self, theta: Any, *prior: Any) -> Any:
         """∞ where there is no density."""
-        log_prior: Any = _examined(self.program, "log_prior")
+        log_prior: Any = _trace().examined(self.program, "log_prior")
         for _ in range(jnp.ndim(theta) - 1):
             log_prior = jax.vmap(log_prior)
         value = log_prior(jnp.asarray(theta))
@@ -102,7 +100,7 @@ class NumpyroKernel(LossKernel, PredictorFunction):
 
     def _of_rows(self, theta: Any, X: Any) -> tuple[Any, Any]:
         """Predictor and variance as the model computes them, each row on its own."""
-        parts = jax.vmap(_examined(self.program, "parts"), in_axes=(None, 0))(theta, X)
+        parts = jax.vmap(_trace().examined(self.program, "parts"), in_axes=(None, 0))(theta, X)
         return parts["predictor"], parts["variance"] if self.likelihood.samples_variance else None
 
     def _enforced(self, predictor: Any) -> Any:
@@ -200,14 +198,6 @@ class NumpyroModel(LikelihoodModel):
     def prior(self) -> WrittenPrior:  # type: ignore[override]  # not one of the library's own
         return WrittenPrior(tuple((site.name, site.shape) for site in self.program.sites))
 
-    def log_prior(self, theta: Any) -> Array:
-        """log π(θ), for one θ or for the rows of an array; −∞ where there is no density."""
-        from .trace import compiled
-
-        given = np.asarray(theta, dtype=np.float64)
-        found = np.asarray(compiled(self.program, "log_prior")(given.reshape(-1, self.dimension)))
-        return np.where(np.isnan(found), -np.inf, found).reshape(given.shape[:-1])
-
     # Parameters
 
     @property
@@ -227,21 +217,18 @@ class NumpyroModel(LikelihoodModel):
     def prior_scale(self) -> float:
         """The smallest prior spread of a released number, from quartiles (a Cauchy law has no deviation)."""
         from .checks import PUBLIC_SEED
-        from .trace import compiled
 
         keys = jax.random.split(jax.random.key(PUBLIC_SEED), PUBLIC_DRAWS)
-        low, high = np.quantile(self.constrain(compiled(self.program, "draw")(keys)), (0.25, 0.75), axis=0)
+        low, high = np.quantile(self.constrain(_trace().compiled(self.program, "draw")(keys)), (0.25, 0.75), axis=0)
         spreads = (high - low)[high > low] / 1.349  # a quarter of the normal law lies beyond ±0.6745
         return float(spreads.min()) if len(spreads) else 1.0
 
     def draw_prior(self, generator: np.random.Generator, size: int) -> Array:
         """``size`` independent draws from the prior, unconstrained, one per row."""
-        from .trace import compiled
-
         if size == 0:
             return np.zeros((0, self.dimension))
         keys = jax.random.split(jax.random.key(int(generator.integers(2**63))), size)
-        return np.array(compiled(self.program, "draw")(keys), dtype=np.float64)
+        return np.array(_trace().compiled(self.program, "draw")(keys), dtype=np.float64)
 
     def constrain(self, theta: Any) -> Array:
         """The sites' values, in the order of `parameter_names`; for one θ or for the rows of an array."""
@@ -252,10 +239,8 @@ class NumpyroModel(LikelihoodModel):
         return self._by_rows("unconstrain", theta, len(self.parameter_names))
 
     def _by_rows(self, what: str, theta: Any, width: int) -> Array:
-        from .trace import compiled
-
         given = np.asarray(theta, dtype=np.float64)
-        found = np.array(compiled(self.program, what)(given.reshape(-1, width)), dtype=np.float64)
+        found = np.array(_trace().compiled(self.program, what)(given.reshape(-1, width)), dtype=np.float64)
         return found.reshape(*given.shape[:-1], found.shape[-1])
 
     # Bounds and storage
