@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from onedraw import errors
+from onedraw.privacy import PureDP, compose
+from onedraw.privacy.filters import Spend, Sums
 from onedraw.privacy.numbers import fraction_up
 from onedraw.samplers.padding import PASSES, Padding, constant_work, pair_delta, shortfall, tries_for, tries_ratio
 
@@ -122,6 +124,40 @@ def test_the_pair_of_draw_and_work_keeps_what_the_theorem_says_and_the_bound_is_
     assert pair_delta(1.0, 1e-6, 0.0) == 1e-6
     assert pair_delta(1.0, 1e-6, 1e-12) == pytest.approx(1e-6 + (1.0 + math.e) * 1e-12, rel=1e-12)
     assert pair_delta(800.0, 0.0, 1e-12) == 1.0
+
+
+@pytest.mark.oracle
+def test_each_attempt_at_a_padded_draw_costs_its_own_share_and_one_would_not_pay_for_four() -> None:
+    """δ(ε) of what is seen of three interrupted attempts and of the draw with its work, by summation over many laws of being late."""
+    epsilon, gamma, attempts = 0.7, 0.01, 4
+    law = np.array([math.exp(epsilon), 1.0]) / (1.0 + math.exp(epsilon))
+    generator, worst = np.random.default_rng(3), 0.0
+
+    def seen(draw: np.ndarray, before: np.ndarray, late: np.ndarray) -> np.ndarray:
+        joint = pair_of(draw, late)
+        for chance in before:  # was this attempt late? independent of all others
+            joint = np.multiply.outer(np.array([1.0 - chance, chance]), joint)
+        return joint
+
+    for trial in range(2000):
+        sides = []
+        for draw in (law, law[::-1]):
+            late = np.minimum(1.0, generator.random(2) * gamma / draw)
+            late *= min(1.0, gamma / (late @ draw))
+            sides.append([draw, gamma * generator.random(attempts - 1), late])
+        if trial == 0:  # late as often as allowed on D, never on D'
+            sides = [
+                [law, np.full(attempts - 1, gamma), np.array([gamma / law[0], 0.0])],
+                [law[::-1], np.zeros(attempts - 1), np.zeros(2)],
+            ]
+        one, two = (seen(*side) for side in sides)
+        worst = max(worst, float(np.maximum(one - math.exp(epsilon) * two, 0.0).sum()))
+    assert pair_delta(epsilon, 0.0, gamma) < worst <= pair_delta(epsilon, 0.0, attempts * gamma)
+    assert compose(PureDP(epsilon), gammas=[gamma] * attempts).delta(epsilon) >= worst  # as one list
+    by_sums = (
+        Sums(Fraction(1)).charge(Spend(*each))[1] for each in [(PureDP(epsilon), gamma), *[(compose(), gamma)] * 3]
+    )
+    assert sum(by_sums) >= worst  # and as a ledger's filter adds them up
 
 
 @pytest.mark.oracle
