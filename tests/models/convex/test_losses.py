@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -240,3 +241,59 @@ def test_a_bounded_residual_is_what_the_glm_enforces(generator):
     residuals = np.abs(np.exp(np.sum(thetas * X, axis=1)) - y)
     assert residuals.max() <= 4.0
     assert model.bounds["lipschitz"].value == pytest.approx(4.0 * math.sqrt(1.25), rel=1e-12)
+
+
+# ── counts cut at a largest one: an integral without a formula ──────────────────────────────────────────────────────────
+
+COUNTS = (1, 2, 5, 20, 60, 1000)
+PREDICTORS = np.unique(
+    np.concatenate([np.linspace(-45.0, 45.0, 61), np.linspace(-1.0, 8.0, 37), [39.5, 29.999, 30.001]])
+)
+
+
+def expected_count(u, most):
+    """E min(Poisson(e^u), Y) = λP(N ≤ Y−2) + Y·P(N ≥ Y), without a difference of nearly equal numbers."""
+    rate = np.exp(u)
+    return rate * special.pdtr(most - 2, rate) + most * special.gammainc(most, rate) if most > 1 else -np.expm1(-rate)
+
+
+def integrated(u, most):
+    """∫₀^u by scipy, in short pieces: adaptive, and cut where the mean turns from e^v to Y."""
+    ends = np.unique(
+        np.clip(np.concatenate([np.linspace(0.0, u, 1 + int(np.ceil(abs(u)))), [np.log(most)]]), min(0, u), max(0, u))
+    )
+    pieces = [
+        integrate.quad(expected_count, a, b, args=(most,), epsabs=0.0, epsrel=1e-13, limit=200)[0]
+        for a, b in itertools.pairwise(ends)
+    ]
+    return math.copysign(1.0, u) * math.fsum(pieces)
+
+
+def apart(loss):
+    """By how much value, slope and curvature of a loss are off, over all of the line: relative to 1 + their size."""
+    exact = np.array([integrated(u, loss.largest) for u in PREDICTORS])
+    found = np.asarray(loss.value(PREDICTORS, 0.0))
+    slopes = np.asarray(jax.vmap(jax.grad(loss.value))(jnp.asarray(PREDICTORS), jnp.zeros(len(PREDICTORS))))
+    means = expected_count(np.minimum(PREDICTORS, 40.0), loss.largest)
+    return max(np.max(abs(found - exact) / (1.0 + abs(exact))), np.max(abs(slopes - means) / (1.0 + means)))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("most", COUNTS)
+def test_the_loss_of_counts_is_its_integral_over_the_whole_line(most):
+    """Its value, and the slope that the value has, which is what a sampler sees."""
+    loss = number_losses.CappedPoissonLoss(most)
+    assert apart(loss) < 1e-9
+    np.testing.assert_allclose(
+        loss.slope(PREDICTORS, 2.0) + 2.0, expected_count(np.minimum(PREDICTORS, 40.0), most), rtol=1e-11, atol=1e-12
+    )
+    np.testing.assert_allclose(loss.value(PREDICTORS, 3.0), loss.value(PREDICTORS, 0.0) - 3.0 * PREDICTORS, rtol=1e-12)
+    slopes = np.diff(np.asarray(loss.value(PREDICTORS, 0.0))) / np.diff(PREDICTORS)
+    assert (np.diff(slopes) >= -1e-9 * most).all()  # convex, also where a formula meets the next
+
+
+@pytest.mark.oracle
+def test_places_over_the_whole_way_step_over_the_turn_and_are_caught(monkeypatch):
+    """What was there before: Gauss and Legendre on [0, u]."""
+    monkeypatch.setattr(number_losses.CappedPoissonLoss, "_turn", (-45.0, 45.0))
+    assert all(apart(number_losses.CappedPoissonLoss(most)) > 1e-6 for most in COUNTS)
