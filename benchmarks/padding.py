@@ -29,7 +29,7 @@ import onedraw as od
 from onedraw.mechanisms import BetaDivergence, Candidates, PerturbedMode
 from onedraw.models import Gaussian, Logistic
 from onedraw.samplers import Fit, Perfect, Proximal, Sampler, Selection, seeded_generator, seeded_key
-from onedraw.samplers.padding import PASSES
+from onedraw.samplers.padding import AT_BALL, PASSES
 from onedraw.samplers.selection import Envelope
 
 RESULT = Path(__file__).parent / "results" / "padding.md"
@@ -113,10 +113,9 @@ def tries_of_draw(case: Case, target: Any, seed: int) -> int:
 def work_of_chains(case: Case, target: Any, seed: int, runs: int) -> list[dict[str, int]]:
     """All in one call: no chain makes fewer tries than its purse holds, so where the sum is the least possible each made as many."""
     padding = case.sampler.padding(case.plan)
-    total = case.sampler.run_padded(target, seeded_key(seed), padding, size=runs).diagnostics["work"]["tries"]
-    more, fixed = total - runs * padding.work["tries"], padding.passes - padding.work["tries"]
-    tries = padding.work["tries"] + more
-    return [dict(padding.work)] * (runs - 1) + [{PASSES: fixed + tries, "tries": tries}]
+    total, one = case.sampler.run_padded(target, seeded_key(seed), padding, size=runs).diagnostics["work"], padding.work
+    last = {name: total[name] - (runs - 1) * one[name] for name in ("tries", AT_BALL)}
+    return [dict(one)] * (runs - 1) + [{PASSES: one[PASSES] - one["tries"] + last["tries"], **last}]
 
 
 def proposals_of_pick(case: Case, target: Any, seed: int) -> int:

@@ -1,17 +1,22 @@
-"""A Gaussian cut to a ball: the law against quadrature, and that no law makes the rejection hang."""
+"""A Gaussian cut to a ball: the law against quadrature, and how often it is missed: the steps of ball.md attacked on extreme laws."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy import special
+from scipy.stats import binom, norm, truncnorm
 
+from onedraw.models.compute import jax, jnp
 from onedraw.models.conjugate.distributions import BallGaussian, Gaussian
 from onedraw.samplers import Exact, seeded_generator
 from onedraw.samplers import ball as gaussian_sampler
-from onedraw.samplers.ball import multiplier_of_peak, peak_on_ball
+from onedraw.samplers.ball import SPREAD, least_hit, multiplier_of_peak, peak_on_ball
 from tests.samplers.cases import ALPHA, Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
 
 DRAWS = 40_000
@@ -107,7 +112,7 @@ def ball_laws(draw: st.DrawFn) -> BallGaussian:
 @settings(max_examples=150, deadline=None)
 @given(ball_laws())
 def test_no_law_takes_many_tries(law: BallGaussian) -> None:
-    """The most expected is about e(d+1)/2; a batch is 2000 tries here."""
+    """A batch is 2000 tries here."""
     sample = Exact().run(law, seeded_generator(3), size=1000)
     assert np.isfinite(sample.draws).all()
     assert (np.linalg.norm(sample.draws, axis=1) <= law.radius).all()
@@ -128,3 +133,206 @@ def test_the_largest_density_is_found_on_the_ball(law: BallGaussian) -> None:
 def test_a_hanging_case_of_plain_rejection_is_quick(radius: float) -> None:
     law = BallGaussian(1e6 * np.eye(6), 3e6 * np.ones(6), radius)
     assert Exact().run(law, seeded_generator(1), size=100).diagnostics["tries"] <= 10_000
+
+
+# ── how often the ball is missed (ball.md) ───────────────────────────────────────────────────────────────────────────
+
+
+def extreme_law(generator: np.random.Generator, dimension: int) -> tuple[Array, Array]:
+    """(p, b): precisions up to 17 orders apart, pulled by up to 10¹⁰, anywhere; or peaked at a chosen point of the sphere."""
+    p = np.exp(generator.uniform(-12, 12) + generator.uniform(0, 8) * generator.standard_normal(dimension))
+    kind = generator.integers(4)
+    if kind == 0:
+        p = np.exp(generator.uniform(-15, 24, dimension))
+    b = p * generator.standard_normal(dimension) * np.exp(generator.uniform(-8, 4))
+    if kind == 1:
+        b = np.exp(generator.uniform(-10, 24, dimension)) * generator.choice([-1, 1], dimension)
+    if kind == 2:
+        point = generator.standard_normal(dimension) * np.exp(4 * generator.standard_normal(dimension))
+        b = point / np.linalg.norm(point) * (p + np.exp(generator.uniform(-12, 24)))
+    return np.minimum(p, 1e10), np.clip(b, -1e10, 1e10)
+
+
+KNOWN = {
+    "flat, pulled far": (np.array([1e-6, 0.1, 0.1]), np.array([3e7, 60.0, 10.0])),
+    "one flat direction, pulled": (np.array([1e-4]), np.array([5e9])),
+    "flat in six": (np.full(6, 3e-4), np.array([1e2, 2e6, 1e8, 30.0, 1e9, 3e6])),
+    "precisions far apart": (np.array([1e-12, 1.0]), np.array([1e-12, 1.0]) * 1.000001),
+    "sharp across the edge, flat along it": (np.append(1e10, np.full(5, 1e-3)), np.append(1e10, np.zeros(5))),
+    "uniform": (np.full(6, 1e-9), np.zeros(6)),
+    "pressed against the sphere": (np.full(12, 1e-2), np.append(1e8, np.zeros(11))),
+    "a point inside": (np.full(3, 1e10), np.array([5e9, 0.0, 0.0])),
+}
+
+
+def tilt_of(p: Array, b: Array) -> gaussian_sampler.Tilt:
+    return gaussian_sampler.best_tilt(p, b, xp=np, log_ndtr=special.log_ndtr)
+
+
+def hits_often(p: Array, b: Array, seed: int, tries: int = 20_000) -> bool:
+    """Whether as many of so many tries hit as the theorem says, but for chance."""
+    hit = len(gaussian_sampler._accepted(tilt_of(p, b), np.random.default_rng(seed), batch=tries))
+    return bool(binom.cdf(hit, tries, least_hit(p.size)) > ALPHA)
+
+
+@pytest.mark.statistical
+def test_extreme_laws_are_hit_as_often_as_is_proven(test_seed: int) -> None:
+    generator = np.random.default_rng(test_seed)
+    laws = [extreme_law(generator, int(generator.choice([1, 2, 3, 6, 12]))) for _ in range(300)]
+    assert [law for law in [*KNOWN.values(), *laws] if not hits_often(*law, seed=test_seed)] == []
+
+
+REAL_TAIL = gaussian_sampler._log_tail
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "no tilt": {"_least": lambda function, low, high, *, xp: np.float64(-30.0)},
+    "a search that ends early": {"SECTION_STEPS": 1},
+    "squares that cancel but for their last digit": {
+        "_log_tail": lambda room, near, *, xp: REAL_TAIL(room, near, xp=xp) - 2.0**-52 * room**2
+    },
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_search_that_is_not_the_one_proven_is_caught(
+    fault: str, test_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in FAULTS[fault].items():
+        monkeypatch.setattr(gaussian_sampler, name, value)
+    assert not all(hits_often(*law, seed=test_seed) for law in KNOWN.values())
+
+
+def on_the_sphere(p: Array, b: Array) -> bool:
+    """The peak of a law whose Gaussian is centred outside."""
+    return abs(float(np.linalg.norm(b / (p + multiplier_of_peak(p, b, xp=np)))) - 1.0) < 1e-12
+
+
+def outside(seed: int) -> list[tuple[Array, Array]]:
+    """Precisions far apart, each with its part of the pull."""
+    generator = np.random.default_rng(seed)
+    laws = [
+        (p, p * np.exp(generator.uniform(0, 1e-3 * k, 3)))
+        for k, p in enumerate(np.exp(generator.uniform(-30, 20, (200, 3))))
+    ]
+    return laws + [
+        law for law in (extreme_law(generator, 3) for _ in range(200)) if np.linalg.norm(law[1] / law[0]) > 1.0
+    ]
+
+
+def test_the_multiplier_of_the_largest_density_is_found_for_every_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newton's method alone, as many steps as both searches have together, is not enough."""
+    laws = outside(3)
+    assert len(laws) > 250
+    assert all(on_the_sphere(*law) for law in laws)
+    monkeypatch.setattr(gaussian_sampler, "HALVINGS", 0)
+    monkeypatch.setattr(gaussian_sampler, "NEWTON_STEPS", 14)
+    assert not all(on_the_sphere(*law) for law in laws)
+
+
+@pytest.mark.statistical
+def test_the_excess_over_the_sphere_is_as_small_as_the_proof_has_it(test_seed: int) -> None:
+    """Step 3: λ·E(‖x‖² − 1)₊ ≤ d + 0.41 for *every* λ, not for the one that is found."""
+    generator, nearest = np.random.default_rng(test_seed), 0.0
+    for _ in range(300):
+        d = int(generator.choice([1, 2, 3, 6]))
+        p, b = extreme_law(generator, d)
+        kappa = multiplier_of_peak(p, b, xp=np)
+        multiplier = np.exp(generator.uniform(-6, 1) if generator.random() < 0.5 else 1.0) * max(kappa, 1.0)
+        points = half_space_draws(p, b, multiplier, generator)
+        excess = multiplier * np.maximum((points * points).sum(axis=1) - 1.0, 0.0)
+        mean, error = excess.mean(), excess.std() / np.sqrt(len(points))
+        assert mean - 6 * error <= d + SPREAD
+        nearest = max(nearest, mean / (d + SPREAD))
+    assert nearest > 0.5  # the bound is not an empty one
+
+
+def half_space_draws(p: Array, b: Array, multiplier: float, generator: np.random.Generator) -> Array:
+    """From μ_λ of ball.md: the proposal at a λ of one's own choice, before anything is rejected."""
+    kappa = multiplier_of_peak(p, b, xp=np)
+    peak, variance = b / (p + kappa), 1.0 / (p + multiplier)
+    norm = np.linalg.norm(peak)
+    normal = peak / norm
+    spread = np.sqrt((normal**2 * variance).sum())
+    room = (1.0 - norm) / spread + (multiplier - kappa) * norm * spread
+    tilt = gaussian_sampler.Tilt(multiplier, peak, normal, variance, spread, room)
+    cut = (
+        truncnorm.rvs(-np.inf, room, size=4000, random_state=generator)
+        if room > -30
+        else room - generator.exponential(-1 / room, 4000)
+    )
+    return np.asarray(gaussian_sampler.proposed(tilt, generator.standard_normal((4000, p.size)), room - cut, xp=np))
+
+
+@pytest.mark.oracle
+def test_the_two_inequalities_of_the_proof_hold_on_a_line_by_quadrature() -> None:
+    """Steps 1 and 2 in one dimension, where F is known: r ≥ ψ(q)/E(T−1)₊ and A ≥ q·r/(r + λ/2)."""
+    generator = np.random.default_rng(7)
+    for _ in range(60):
+        p, b, multiplier = np.exp(generator.uniform([-4, -4, -3], [5, 5, 5]))
+        x = np.linspace(-60.0, 1.0, 2_000_001)
+        density = np.exp(-0.5 * (p + multiplier) * x**2 + b * x - (-0.5 * (p + multiplier) * x**2 + b * x).max())
+        density /= density.sum()
+        inside = np.abs(x) <= 1.0
+        q = density[inside].sum()
+        excess = density @ np.maximum(x**2 - 1.0, 0.0)
+        if not 1e-6 < q < 1.0 - 1e-4:
+            continue
+        width = 1e-3
+        r = (density[x**2 <= 1.0].sum() - density[x**2 <= 1.0 - width].sum()) / width / q
+        hit = density[inside] @ np.exp(-0.5 * multiplier * (1.0 - x[inside] ** 2))
+        assert r * excess >= (np.log(1 / q) - 1 + q) * (1 - 1e-2)
+        assert hit >= q * r / (r + multiplier / 2) * (1 - 1e-2)
+    y = np.linspace(0.0, 4.0, 400_001)
+    assert (4 * y * (norm.pdf(y) - y * norm.sf(y))).max() == pytest.approx(0.40492, abs=1e-5)
+
+
+@pytest.mark.oracle
+def test_the_best_proposal_is_found_as_the_mass_in_many_digits_has_it() -> None:
+    """E as the first lines of the file write it, with b itself, in fifty digits: nothing that is searched over is better by 1 %."""
+    generator = np.random.default_rng(11)
+    for p, b in [*KNOWN.values(), *(extreme_law(generator, 3) for _ in range(12))]:
+        tilt = tilt_of(p, b)
+        found = mass_in_many_digits(p, b, tilt.normal, float(tilt.multiplier))
+        others = float(tilt.multiplier) * np.exp([-3.0, -0.5, -0.1, 0.1, 0.5, 3.0])
+        assert all(found - mass_in_many_digits(p, b, tilt.normal, other) < 0.01 for other in others)
+
+
+def mass_in_many_digits(p: Array, b: Array, normal: Array, multiplier: float) -> Any:
+    with mpmath.workdps(50):
+        sharper = [mpmath.mpf(float(one)) + multiplier for one in p]
+        linear, v = [mpmath.mpf(float(one)) for one in b], [mpmath.mpf(float(one)) for one in normal]
+        mean = sum(vi * bi / si for vi, bi, si in zip(v, linear, sharper, strict=True))
+        spread = mpmath.sqrt(sum(vi * vi / si for vi, si in zip(v, sharper, strict=True)))
+        pulled = sum(bi * bi / si for bi, si in zip(linear, sharper, strict=True))
+        cut = mpmath.log(mpmath.erfc(-(1 - mean) / spread / mpmath.sqrt(2)) / 2)
+        return mpmath.mpf(multiplier) / 2 + pulled / 2 - sum(map(mpmath.log, sharper)) / 2 + cut
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_compiled_and_plain_tilts_are_the_same(name: str) -> None:
+    p, b = KNOWN[name]
+    plain = tilt_of(p, b)
+    compiled = gaussian_sampler.best_tilt(jnp.asarray(p), jnp.asarray(b), xp=jnp, log_ndtr=jax.scipy.special.log_ndtr)
+    assert float(compiled.multiplier) == pytest.approx(float(plain.multiplier), rel=1e-3)
+    assert np.asarray(compiled.peak) == pytest.approx(plain.peak, rel=1e-9)
+
+
+def test_idle_tries_are_made_and_a_law_that_is_ready_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, made = gaussian_sampler._accepted, []
+    monkeypatch.setattr(gaussian_sampler, "_accepted", lambda *a, batch: made.append(batch) or real(*a, batch=batch))
+    ready = gaussian_sampler.hitting(least_squares(2, **CASES["far outside"]))
+    assert ready.idle(seeded_generator(1), 1000) == 1000 == sum(made)
+    assert ready.idle(seeded_generator(1), -5) == 0
+    assert repr(ready) == "Hitting(<private>)"
+
+
+@pytest.mark.statistical
+def test_what_calls_take_together_stays_below_their_purse(test_seed: int) -> None:
+    """The mean of what the worst law takes is well below; fewer batches than are granted would not do."""
+    p, b = KNOWN["pressed against the sphere"]
+    law, generator = gaussian_sampler.hitting(BallGaussian(np.diag(p), b, 1.0)), np.random.default_rng(test_seed)
+    for size in (4, 300):
+        taken = [sum(law.draws(generator, size=size)[1] for _ in range(5)) for _ in range(20)]
+        purse = gaussian_sampler.most_made(5, size, 1e-12, dimension=12)
+        assert purse / 5 < max(taken) <= purse

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom, ks_2samp, nbinom
+from scipy.stats import ks_2samp, nbinom
 
 import onedraw as od
 from onedraw.errors import ExactnessRefused, Unfinished
@@ -339,46 +339,3 @@ def test_what_it_cannot_draw_is_refused_with_the_number_or_what_is_missing() -> 
         plan = od.calibrate(od.Gibbs(), model, od.ApproxDP(1.0, 1e-6), n=100)
         with pytest.raises(ExactnessRefused, match=said):
             Perfect().exactness(plan)
-
-
-# ── padded work ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_padded_tries_are_the_same_for_every_data_set_and_the_draws_are_those_without(test_seed: int) -> None:
-    plan = od.calibrate(od.Gibbs("bounded"), model_of(10.0, columns=3), od.PureDP(100.0), n=30)
-    padding, sampler = Perfect().padding(plan), Perfect()
-    assert padding.gamma == 1e-12
-    assert 288 <= padding.work["tries"] < 288 + 256  # whole batches
-    generator, needed = np.random.default_rng(3), set()
-    for number in range(20):
-        X = generator.standard_normal((30, 3)) * (0.0 if number == 0 else 10.0 ** generator.uniform(-1, 1))
-        X = np.tile([1.0, 0.0, 0.0], (30, 1)) if number == 1 else X
-        y = np.ones(30, dtype=int) if number < 3 else generator.integers(0, 2, 30)
-        target = plan.target(plan.model.summarise((X, y)))
-        plain = sampler.run(target, seeded_generator(test_seed + number))
-        padded = sampler.run_padded(target, seeded_generator(test_seed + number), padding)
-        assert np.array_equal(plain.draws, padded.draws)
-        assert padded.diagnostics["work"] == dict(padding.work)
-        assert padded.diagnostics["descent_gap"] <= GAP
-        needed.add(plain.diagnostics["tries"])
-    assert len(needed) > 3
-
-
-@pytest.mark.parametrize(("draws", "tries"), [(1, 288), (3, 356), (50, 1240)])
-def test_a_purse_counts_the_gap_and_every_draw(draws: int, tries: int) -> None:
-    """With so many records that a batch is four tries and hides nothing."""
-    plan = od.calibrate(od.Gibbs("bounded"), model_of(10.0, columns=3), od.PureDP(1.0), n=300_000, draws=draws)
-    least = kappa(BOUND) ** -1.5 * math.exp(-GAP)
-    assert Perfect().padding(plan).work["tries"] == tries
-    assert binom.cdf(draws - 1, tries, least) <= 1e-12 < binom.cdf(draws - 1, tries - 4, least)
-
-
-def test_a_padded_certificate_says_what_the_draw_and_its_work_promise_together() -> None:
-    plan = od.calibrate(od.Gibbs("bounded"), model_of(columns=2, bound=1.0), od.PureDP(1.0), n=40)
-    release = od.release(plan, (rows(40, 2), np.tile([0, 1], 20)), timing="padded", random_state=1)
-    assert release.certificate.promise.delta == 0.0
-    assert release.certificate.timing.delta == pytest.approx((1 + math.e) * 1e-12, rel=1e-3)
-    assert release.diagnostics["work"] == release.certificate.timing.work  # it was done, not only said
-    assert od.verify(release)
-    unpadded = od.release(plan, (rows(40, 2), np.tile([0, 1], 20)), random_state=1)
-    assert "Running time is not covered" in unpadded.certificate.timing.sentence

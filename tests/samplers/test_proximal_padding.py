@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,16 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax.experimental import io_callback
 
 import onedraw as od
 from onedraw import errors
 from onedraw.models import Gaussian, Logistic
+from onedraw.models.compute import jax
+from onedraw.models.convex.losses import LogisticLoss
 from onedraw.models.convex.work import Geometry
-from onedraw.samplers import Perfect, Proximal, seeded_key
-from onedraw.samplers.chains import numbers_of_plan, numbers_of_target
-from onedraw.samplers.padding import MOST_IDLE, PASSES
-from onedraw.samplers.preconditioner import most_descent
+from onedraw.samplers import Perfect, Proximal, proximal_chain, seeded_key
+from onedraw.samplers.chains import arguments_for, numbers_of_plan, numbers_of_target
+from onedraw.samplers.padding import AT_BALL, MOST_IDLE, PASSES
+from onedraw.samplers.preconditioner import minimum, most_descent, preconditioned_frame, surroundings
 from onedraw.samplers.proximal import geometry_of, least_accepted, refinements
+from onedraw.samplers.proximal_chain import Idle, Purse, Setting, Settings, Tries, _attempt, _idle, chains
 from tests.samplers.cases import Array, cdf_on_line, follows, logistic
 
 N = 30
@@ -135,18 +140,106 @@ def test_the_map_that_refines_contracts_as_is_proven(pull: float) -> None:
 def test_work_is_the_same_for_every_data_set_and_the_draws_are_those_of_an_empty_purse() -> None:
     """The empty purse is a planted fault, too: it is reached early and reported, and tells data sets apart."""
     plan, sampler = planned(), Proximal(gamma=1e-7)
-    padding, (refined, purse) = sampler.padding(plan), sampler._purse(*_geometry(plan))
-    assert padding.work["tries"] == purse
-    early = set()
+    padding, purse = sampler.padding(plan), sampler._purse(*_geometry(plan))
+    assert (padding.work["tries"], padding.work[AT_BALL]) == (purse.tries, purse.at_ball)
+    early: dict[str, set[int]] = {"tries": set(), AT_BALL: set()}
     for seed, data in enumerate(data_sets(10)):
         target = target_of(plan, data)
         padded = sampler.run_padded(target, seeded_key(seed), padding)
         assert padded.diagnostics["work"] == padding.work
-        plain = sampler._run(target, seeded_key(seed), 1, (refined, 0))
+        plain = sampler._run(target, seeded_key(seed), 1, Purse(purse.refinements))
         assert np.array_equal(padded.draws, plain.draws)
-        early.add(plain.diagnostics["work"]["tries"])
-    assert len(early) > 3
-    assert max(early) < purse
+        for name, found in early.items():
+            found.add(plain.diagnostics["work"][name])
+    for name, found in early.items():
+        assert len(found) > 3
+        assert max(found) < padding.work[name]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedLoss(LogisticLoss):
+    """It counts how often compiled code evaluates it, on the host while that runs."""
+
+    made: list[int] = field(default_factory=list)
+
+    def value(self, predictor: Any, response: Any) -> Any:
+        io_callback(lambda: self.made.append(1), None)
+        return super().value(predictor, response)
+
+
+PURSE, STEPS = Purse(2, 150, 900), 20
+
+
+def worked(kernel: Any, purse: Purse, seed: int = 4) -> tuple[Tries, Idle, Idle]:
+    """(tries, idle tries, the same idle tries made once more by hand) of a short chain with a loss of one's own."""
+    plan = planned()
+    target, (_, geometry) = target_of(plan, data_sets(5)[4]), _geometry(plan)
+    m, M = geometry.strong_convexity, geometry.smoothness
+    frame = preconditioned_frame(target)
+    u, _ = minimum(frame, target, strong_convexity=m, smoothness=M, tolerance=0.01)
+    frame, around = surroundings(frame, target, u, rotate=False)
+    settings = Settings(geometry.step, geometry.step, m, M, STEPS, purse)
+    keys = jax.random.split(seeded_key(seed), 1)
+    draws, tries, idle = jax.tree.map(
+        lambda one: np.asarray(one)[0],
+        chains(kernel, True, True, 1, keys, frame, around, settings, arguments_for(target)),
+    )
+    jax.effects_barrier()
+    setting = Setting(LogisticLoss(), True, True, frame, around, settings, arguments_for(target))
+    return tries, idle, again(setting, jax.random.split(keys[0])[0], frame.axes.T @ draws / frame.scale, idle)
+
+
+def again(setting: Setting, key: Any, point: Array, idle: Idle) -> Idle:
+    """The idle tries side by side, from the chain's last point."""
+    attempt, at_ball = _attempt(setting, point)
+
+    def fold(number: Any) -> Any:
+        return jax.random.fold_in(key, number)
+
+    _, aimed, accepted = jax.jit(jax.vmap(lambda number: attempt(fold(number))))(np.arange(idle.records))
+    records, aimed = int(idle.records), int(aimed.sum())
+    _, hits = jax.jit(jax.vmap(lambda number: at_ball(fold(number))))(np.arange(records + aimed, records + idle.ball))
+    return Idle(records, int(accepted.sum()), aimed + len(hits), int(hits.sum()))
+
+
+def honest(kernel: Any, purse: Purse = PURSE) -> bool:
+    """Whether idle tries were made: as many, with the successes they have, and each with a look at the records."""
+    tries, idle, repeated = worked(kernel, purse)
+    assert (tries.records + idle.records, tries.ball + idle.ball) == (purse.tries, purse.at_ball)  # so much is said
+    read = len(kernel.made) == purse.tries + STEPS + 1 if isinstance(kernel, CountedLoss) else True
+    return read and tuple(map(int, idle)) == tuple(repeated)
+
+
+@pytest.mark.parametrize("kernel", [CountedLoss(), LogisticLoss()], ids=["counted", "as compiled"])
+def test_idle_tries_are_made_and_not_only_reported(kernel: Any) -> None:
+    """Counted, compiled code may not leave an evaluation out; uncounted it might, but knows the successes only if it does not."""
+    assert honest(kernel)
+
+
+def _said(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    purse = setting.numbers.purse
+    return Idle(purse.tries - tries.records, 0, purse.at_ball - tries.ball, 0)
+
+
+def _thrown_away(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    return _idle(setting, key, point, tries)._replace(accepted=0, hits=0)
+
+
+def _without_records(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    """Points are proposed and none is looked at: as if all were accepted."""
+    blind = setting._replace(arguments=(0.0 * setting.arguments[0], *setting.arguments[1:]))
+    return _idle(blind, key, point, tries)
+
+
+def _ball_unfilled(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    idle = _idle(setting._replace(numbers=setting.numbers._replace(purse=PURSE._replace(at_ball=0))), key, point, tries)
+    return idle._replace(ball=setting.numbers.purse.at_ball - tries.ball)
+
+
+@pytest.mark.parametrize("fault", [_said, _thrown_away, _without_records, _ball_unfilled])
+def test_idle_tries_that_are_reported_but_not_made_are_caught(fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proximal_chain, "_idle", fault)
+    assert not honest(CountedLoss())
 
 
 def _geometry(plan: od.Plan) -> tuple[Any, Geometry]:
@@ -166,8 +259,9 @@ def test_every_one_of_several_chains_has_its_purse_and_may_miss_it() -> None:
         Proximal(gamma=1e-9).padding(od.calibrate(od.Gibbs("bounded", weight=0.01), model, od.ApproxDP(1.0, 1e-6), n=N, draws=draws))
         for draws in (1, 3)
     )  # fmt: skip
-    assert (one.gamma, three.gamma) == (1e-12, 3e-12)
-    assert three.work["tries"] == 3 * one.work["tries"]
+    assert (one.gamma, three.gamma) == (2e-12, 6e-12)
+    for name in ("tries", AT_BALL):
+        assert three.work[name] == 3 * one.work[name]
 
 
 def test_without_a_ball_it_refuses() -> None:
@@ -213,5 +307,6 @@ def test_fifty_data_sets_a_hundred_chains_each_make_the_same_passes() -> None:
     padding = sampler.padding(plan)
     for number, data in enumerate(data_sets(50)):
         found = sampler.run_padded(target_of(plan, data), seeded_key(number), padding, size=100).diagnostics["work"]
-        assert found["tries"] == 100 * padding.work["tries"]
+        for name in ("tries", AT_BALL):
+            assert found[name] == 100 * padding.work[name]
         assert found[PASSES] < 100 * padding.work[PASSES]

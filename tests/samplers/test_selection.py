@@ -188,16 +188,36 @@ EXTREME = [
 ]
 
 
+def counted(monkeypatch):
+    """A list that grows with every proposal that is made, by whoever makes it."""
+    propose, made = Envelope.proposal, []
+    monkeypatch.setattr(Envelope, "proposal", lambda *of: made.append(1) or propose(*of))
+    return made
+
+
 @pytest.mark.parametrize("costs", EXTREME)
 def test_padded_picks_are_the_same_picks_after_the_same_work(costs, monkeypatch):
-    target, sampler, propose, made = Rounds(costs), Selection(), Envelope.proposal, []
-    monkeypatch.setattr(Envelope, "proposal", lambda *of: made.append(1) or propose(*of))
+    target, sampler, made = Rounds(costs), Selection(), counted(monkeypatch)
     for seed in range(10):
         plain = sampler.run(target, seeded_generator(seed), size=2)
         made.clear()
         padded = sampler.run_padded(target, seeded_generator(seed), None, size=2)
         assert np.array_equal(plain.draws, padded.draws)
         assert padded.diagnostics == {"proposals": 4 * PROPOSALS} == {"proposals": len(made)}  # made, not only said
+
+
+def test_proposals_that_are_reported_but_not_made_are_caught(monkeypatch):
+    """The planted fault: a pick without its idle proposals, and a report that has them."""
+
+    def said(costs, *, generator, idle, bits, made):
+        made.append(PROPOSALS)
+        return select(costs, generator, bits=bits)
+
+    monkeypatch.setattr(selection, "_padded", said)
+    made = counted(monkeypatch)
+    padded = Selection().run_padded(Rounds(EXTREME[0]), seeded_generator(1), None, size=2)
+    assert padded.diagnostics == {"proposals": 4 * PROPOSALS}
+    assert len(made) < 4 * PROPOSALS
 
 
 @pytest.mark.statistical

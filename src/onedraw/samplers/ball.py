@@ -16,13 +16,16 @@ smaller the mass under the proposal,
 
 Both parts are needed. Without λ a ball much smaller than the Gaussian is hardly ever hit; without the half-space a
 Gaussian centred t standard deviations outside costs √(2π)·t tries at the best λ and e^{t²/2} at λ = 0. With v the
-outward normal where the density is largest on the ball and the best λ, about e(d+1)/2 tries are the most.
+outward normal where the density is largest on the ball, E is convex in λ and its least value is searched for by a number of steps
+that is always the same. **Then a try hits with probability at least** `least_hit` **whatever the law is: 6.4 + 3.2d tries are the most
+on average** (theorem and proof: ball.md; the most that were found are e(d+1)/2). So tries can be padded (padding.md).
 
 **Numbers.** With the point u = b/(p+κ) where the density is largest (κ its multiplier), s = ‖u‖ and v = u/s,
 everything is written in differences from u, so that nothing cancels however far outside the Gaussian is centred:
 
-    E = λ(1−s²)/2 + (λ−κ)²·Σ u_i²/(p_i+λ)/2 − ½Σ log(p_i+λ) + log Φ(room),   room = (1−s)/σ_v + (λ−κ)·s·σ_v.
+    E = λ(1−s²)/2 + (λ−κ)²s²σ_v²/2 − ½Σ log(p_i+λ) + log Φ(room),      room = (1−s)/σ_v + (λ−κ)·s·σ_v,
 
+and where room < 0 its square, which the second and the last term share, is taken out of both.
 These are identities for every κ ≥ 0: an inaccurate one, and a coarse choice of λ, cost tries and no exactness.
 
 **Guarantee.** No records make a draw fail, or be NaN: A is as positive definite as the prior's precision, its
@@ -31,6 +34,8 @@ eigenvalues are cut below at the float64 rounding of the largest, and tries go o
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,17 +45,27 @@ from scipy import special
 from onedraw.arrays import Array
 from onedraw.models.compute import jax
 from onedraw.models.conjugate.distributions import BallGaussian, Gaussian
+from onedraw.privacy.numbers import down
+from onedraw.private import Private
+from onedraw.samplers.padding import tries_for
 
-SECULAR_STEPS = 10
-"""Newton steps for the multiplier of the largest density; 9 were the most needed for full accuracy."""
+HALVINGS, NEWTON_STEPS = 8, 6
+"""Of the search for the multiplier of the largest density: a bracket, then full accuracy, for every law (ball.md)."""
 
-MOMENT_STEPS = 8
+NEAREST = -42.0
+"""log of the least distance from its lower bound at which that multiplier is looked for, relative to ‖b‖: below rounding."""
+
+LEAST_TILT, SECTIONS, SECTION_STEPS = 2.0**-10, 7, 13
+"""Of the search for λ: from where (a smaller one saves a thousandth of the tries), at how many points, how often."""
 
 BATCH = 256
 """The least number of tries made at once."""
 
 FAR = -30.0
 """Below this many standard deviations the tail of a normal law is exponential to a relative 1e-3."""
+
+HIT, SPREAD, SEARCHED = 0.2, 0.41, 0.99
+"""q, the constant beside d, and what the searches leave of the best proposal: the numbers of ball.md."""
 
 
 class Tilt(NamedTuple):
@@ -70,20 +85,39 @@ class Tilt(NamedTuple):
     """How many of them the half-space's edge lies above the mean; negative if the mean is outside."""
 
 
+def least_hit(dimension: int) -> float:
+    """The probability that a try hits, at least, for every Gaussian on a ball: q/(1 + (d + 0.41)/2ψ), ψ = log(1/q) − 1 + q."""
+    room = -math.log(HIT) - 1.0 + HIT
+    return down(SEARCHED * HIT / (1.0 + (dimension + SPREAD) / (2.0 * room)))
+
+
 def multiplier_of_peak(precision: Any, linear: Any, *, xp: Any) -> Any:
     """κ ≥ 0 with ‖b/(p+κ)‖ = 1, or 0 if the norm is below 1 there already.
 
-    Newton's method on 1/‖b/(p+κ)‖, nearly linear in κ (Moré and Sorensen, 1983), from a point left of the root.
+    Above its lower bound max(|b_i| − p_i) it is bracketed within 18 %, then found by Newton's method on 1/‖b/(p+κ)‖, concave in κ
+    (Moré and Sorensen, 1983), from the left: 3ε² is left of a relative distance ε.
     """
+    least = xp.maximum(0.0, (xp.abs(linear) - precision).max())
+    sharp, scale = precision + least, xp.sqrt((linear * linear).sum())
 
-    def better(multiplier: Any) -> Any:
-        point = linear / (precision + multiplier)
-        norm = xp.sqrt((point * point).sum())
-        slope = (point * point / (precision + multiplier)).sum()
-        outside = norm > 1.0
-        return multiplier + xp.where(outside, norm * norm * (norm - 1.0) / xp.where(outside, slope, 1.0), 0.0)
+    def norm(more: Any) -> Any:
+        return xp.sqrt(((linear / (sharp + more)) ** 2).sum())
 
-    return _repeated(better, xp.maximum(0.0, (xp.abs(linear) - precision).max()), SECULAR_STEPS, xp=xp)
+    def halved(bracket: Any) -> Any:
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        outside = norm(scale * xp.exp(middle)) > 1.0
+        return xp.where(outside, middle, low), xp.where(outside, high, middle)
+
+    def better(more: Any) -> Any:
+        length = norm(more)
+        slope = (linear**2 / (sharp + more) ** 3).sum()
+        outside = length > 1.0
+        return more + xp.where(outside, length * length * (length - 1.0) / xp.where(outside, slope, 1.0), 0.0)
+
+    low, _ = _repeated(halved, (0.0 * scale + NEAREST, 0.0 * scale), HALVINGS, xp=xp)
+    more = _repeated(better, scale * xp.exp(low), NEWTON_STEPS, xp=xp)
+    return least + xp.where(norm(0.0) > 1.0, more, 0.0)
 
 
 def peak_on_ball(precision: Any, linear: Any, *, xp: Any) -> Any:
@@ -93,48 +127,52 @@ def peak_on_ball(precision: Any, linear: Any, *, xp: Any) -> Any:
 
 
 def best_tilt(precision: Any, linear: Any, *, xp: Any, log_ndtr: Any) -> Tilt:
-    """The proposal with the least mass among four multipliers, within 9 % of the best of all in 3000 random laws.
-
-    No tilt; κ; the one that is best where the law is pressed against the sphere and j directions along it are flat,
-    κ·j/(j+2); and the one that is best without a half-space.
-    """
+    """The proposal with (nearly) the least mass of all; the search takes as many steps for every law."""
     kappa = multiplier_of_peak(precision, linear, xp=xp)
     peak = linear / (precision + kappa)
     norm = xp.sqrt((peak * peak).sum())
     normal = xp.where(norm > 0.0, peak / xp.where(norm > 0.0, norm, 1.0), precision.size**-0.5)
-    flat = ((1.0 - normal * normal) * kappa / (precision + kappa)).sum()
-    moment = multiplier_of_moment(precision, linear, xp=xp)
-    multipliers = xp.stack([0.0 * kappa, kappa, kappa * flat / (flat + 2.0), moment])
-    sharper = precision + multipliers[:, None]
-    room = _room(multipliers, kappa, norm, xp.sqrt((normal * normal / sharper).sum(axis=1)))
-    mass = (
-        0.5 * multipliers * (1.0 - norm * norm)
-        + 0.5 * (multipliers - kappa) ** 2 * (peak * peak / sharper).sum(axis=1)
-        - 0.5 * xp.log(sharper).sum(axis=1)
-        + log_ndtr(room)
-    )
-    multiplier = multipliers[xp.argmin(mass)]
-    variance = 1.0 / (precision + multiplier)
-    spread = xp.sqrt((normal * normal * variance).sum())
-    return Tilt(multiplier, peak, normal, variance, spread, _room(multiplier, kappa, norm, spread))
 
-
-def multiplier_of_moment(precision: Any, linear: Any, *, xp: Any) -> Any:
-    """λ ≥ 0 at which the tilted Gaussian has mean square norm 1, or 0 if it is below that already.
-
-    There dE/dλ = 0 without the last term. Newton's method on the inverse root of the mean square, nearly linear in λ.
-    """
-
-    def better(multiplier: Any) -> Any:
+    def shape(multiplier: Any) -> Any:
+        """(1/(p+λ), σ_v, room)."""
         variance = 1.0 / (precision + multiplier)
-        square = (linear * variance) ** 2
-        moment = (square + variance).sum()
-        slope = ((2.0 * square + variance) * variance).sum()
-        outside = moment > 1.0
-        step = 2.0 * moment * (xp.sqrt(xp.where(outside, moment, 1.0)) - 1.0) / xp.where(outside, slope, 1.0)
-        return multiplier + xp.where(outside, step, 0.0)
+        spread = xp.sqrt((normal * normal * variance).sum(axis=-1))
+        return variance, spread, (1.0 - norm) / spread + (multiplier[..., 0] - kappa) * norm * spread
 
-    return _repeated(better, 0.0 * precision[0], MOMENT_STEPS, xp=xp)
+    def mass(multipliers: Any) -> Any:
+        variance, spread, room = shape(multipliers[:, None])
+        below, tail = log_ndtr(xp.maximum(room, FAR)), xp.minimum(room, 0.0)
+        inside = below + 0.5 * ((multipliers - kappa) * norm * spread) ** 2
+        outside = _log_tail(tail, below, xp=xp) - 0.5 * ((1.0 - norm) / spread) ** 2
+        outside = outside - (1.0 - norm) * norm * (multipliers - kappa)
+        rest = 0.5 * multipliers * (1.0 - norm * norm) + 0.5 * xp.log(variance).sum(axis=1)
+        return rest + xp.where(room < 0.0, outside, inside)
+
+    d = precision.size
+    largest = 2.0 * kappa + 2.0 * d + xp.sqrt(2.0 * d * precision.max())  # from here on E grows (ball.md)
+    least = _least(lambda logs: mass(xp.exp(logs)), math.log(LEAST_TILT), xp.log(largest), xp=xp)
+    multiplier = xp.exp(least)
+    return Tilt(multiplier, peak, normal, *shape(multiplier[None]))
+
+
+def _least(function: Any, low: Any, high: Any, *, xp: Any) -> Any:
+    """Where a function that falls and then grows is least: the best of so many points, and again between its neighbours."""
+    parts = np.arange(1, SECTIONS + 1) / (SECTIONS + 1.0)
+
+    def narrowed(bracket: Any) -> Any:
+        low, width = bracket
+        best = xp.argmin(function(low + width * parts))
+        return low + width * best / (SECTIONS + 1.0), width * 2.0 / (SECTIONS + 1.0)
+
+    low, width = _repeated(narrowed, (low + 0.0 * high, high - low), SECTION_STEPS, xp=xp)
+    return low + 0.5 * width
+
+
+def _log_tail(room: Any, near: Any, *, xp: Any) -> Any:
+    """log Φ(room) + ½room² for room ≤ 0; ``near`` is log Φ, and far out, where the two would cancel, it is not used."""
+    far = 1.0 / xp.minimum(room, FAR) ** 2
+    series = 0.5 * xp.log(far / (2.0 * np.pi)) + xp.log1p(far * (3.0 * far - 1.0))
+    return xp.where(room < FAR, series, near + 0.5 * xp.maximum(room, FAR) ** 2)
 
 
 def _repeated(function: Any, value: Any, times: int, *, xp: Any) -> Any:
@@ -144,10 +182,6 @@ def _repeated(function: Any, value: Any, times: int, *, xp: Any) -> Any:
             value = function(value)
         return value
     return jax.lax.fori_loop(0, times, lambda _, value: function(value), value)
-
-
-def _room(multiplier: Any, kappa: Any, norm: Any, spread: Any) -> Any:
-    return (1.0 - norm) / spread + (multiplier - kappa) * norm * spread
 
 
 def proposed(tilt: Tilt, normals: Any, depth: Any, *, xp: Any) -> Any:
@@ -184,18 +218,50 @@ def gaussian_draws(law: Gaussian, generator: Generator, *, size: int) -> Array:
     return np.asarray(law.mean + (generator.standard_normal((size, len(axes))) / np.sqrt(precision)) @ axes.T)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Hitting(Private):
+    """A Gaussian on a ball, ready to be drawn from."""
+
+    tilt: Tilt
+    axes: Array
+    radius: float
+
+    def draws(self, generator: Generator, *, size: int) -> tuple[Array, int]:
+        """(size, d) draws, and how many tries they took."""
+        found, missing, tries = [], size, 0
+        while missing > 0:
+            batch = max(BATCH, 2 * missing)
+            points = _accepted(self.tilt, generator, batch=batch)[:missing]
+            found.append(points)
+            missing -= len(points)
+            tries += batch
+        return into_ball(np.concatenate(found) @ self.axes.T * self.radius, self.radius), tries
+
+    def idle(self, generator: Generator, tries: int) -> int:
+        """So many tries whose points are thrown away; how many were made."""
+        made = 0
+        while made < tries:
+            batch = min(BATCH, tries - made)
+            _accepted(self.tilt, generator, batch=batch)
+            made += batch
+        return made
+
+
+def hitting(law: BallGaussian) -> Hitting:
+    axes, precision = _eigenbasis(law.precision)
+    linear = law.radius * (axes.T @ law.linear)
+    return Hitting(best_tilt(law.radius**2 * precision, linear, xp=np, log_ndtr=special.log_ndtr), axes, law.radius)
+
+
 def ball_gaussian_draws(law: BallGaussian, generator: Generator, *, size: int) -> tuple[Array, int]:
     """(size, d) draws, and how many tries they took (as private as the records)."""
-    axes, precision = _eigenbasis(law.precision)
-    tilt = best_tilt(law.radius**2 * precision, law.radius * (axes.T @ law.linear), xp=np, log_ndtr=special.log_ndtr)
-    found, missing, tries = [], size, 0
-    while missing > 0:
-        batch = max(BATCH, 2 * missing)
-        points = _accepted(tilt, generator, batch=batch)[:missing]
-        found.append(points)
-        missing -= len(points)
-        tries += batch
-    return into_ball(np.concatenate(found) @ axes.T * law.radius, law.radius), tries
+    return hitting(law).draws(generator, size=size)
+
+
+def most_made(calls: int, size: int, gamma: float, *, dimension: int) -> int:
+    """Tries of so many calls of `Hitting.draws` for ``size`` each, but with probability ``gamma``: as many as needed, and what the last
+    batch of each call has too many."""
+    return tries_for(calls * size, least_hit(dimension), gamma) + calls * max(BATCH, 2 * size)
 
 
 def _accepted(tilt: Tilt, generator: Generator, *, batch: int) -> Array:

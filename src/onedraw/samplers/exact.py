@@ -41,7 +41,7 @@ class Exact(Sampler):
                 "sampler the release chooses one."
             )
         count, model = len(plan.model.parameter_names), plan.model
-        # of one draw: two for each number, or tries at a ball, of which e(d+1)/2 are expected
+        # of one draw: two for each number, or tries at a ball, of which 3.2(d+2) are expected at most (ball.md)
         on_ball = isinstance(model, ConvexModel) and model.radius is not None
         variates = plan.draws * (TRIES * (count + 2) ** 2 if on_ball else 2 * count)
         check_delta(plan, plan.guarantee.promise, variates, randomness=self.randomness)

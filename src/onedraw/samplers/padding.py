@@ -44,6 +44,9 @@ MOST_IDLE = 10**6
 """Passes of one search that are made for their number alone, whatever κ asks for: minutes for ten thousand records. Beyond, a program
 would look as if it hung, when a few dozen passes find the same."""
 
+AT_BALL = "tries to hit the ball"
+"""They read no record; how many there are depends on where the records have put a Gaussian."""
+
 DEFINITELY = 1e-9
 """By how much a tail probability is rounded up: far more than the incomplete beta function is off by (1e-15 for up to 10¹¹ tries)."""
 

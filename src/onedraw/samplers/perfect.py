@@ -37,9 +37,9 @@ from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.convex.work import GAP, least_acceptance, most_tries
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import up
-from onedraw.samplers.ball import ball_gaussian_draws, into_ball
+from onedraw.samplers.ball import Hitting, hitting, into_ball, most_made
 from onedraw.samplers.chains import numbers_of_plan, numbers_of_target
-from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
+from onedraw.samplers.padding import AT_BALL, PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
 from onedraw.samplers.preconditioner import MOST_DESCENT, minimum, padded_descent, preconditioned_frame
 from onedraw.samplers.sampler import Sample, Sampler
 from onedraw.samplers.variates import TRIES as TIMES
@@ -99,34 +99,36 @@ class Perfect(Sampler):
         if not gap <= GAP:
             raise no_padding("Perfect", f"after its steps the start may be off by {gap:.3g}, more than {GAP}")
         least = least_acceptance(ratio, len(plan.model.parameter_names), gap=GAP)
-        tries = batch * math.ceil(tries_for(plan.draws, least, TRIES_GAMMA) / batch)
-        return Padding(
-            {PASSES: padded_descent("Perfect", 1.0 / ratio, 1.0) + BEFORE_TRIES + tries, "tries": tries}, TRIES_GAMMA
-        )
+        batches = math.ceil(tries_for(plan.draws, least, TRIES_GAMMA) / batch)
+        at_ball = most_made(batches, batch, TRIES_GAMMA, dimension=len(plan.model.parameter_names))
+        passes = padded_descent("Perfect", 1.0 / ratio, 1.0) + BEFORE_TRIES + batches * batch
+        return Padding({PASSES: passes, "tries": batches * batch, AT_BALL: at_ball}, 2.0 * TRIES_GAMMA)
 
     def run(self, target: GibbsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` independent draws: the first so many accepted ones among the tries."""
         return self._run(target, randomness, size, None)
 
     def run_padded(self, target: GibbsTarget, randomness: Generator, padding: Padding, *, size: int = 1) -> Sample:
-        """The same draws; tries go on after them until there are as many as ``padding`` says."""
-        return self._run(target, randomness, size, padding.work["tries"])
+        """The same draws; tries go on after them until there are as many as ``padding`` says, then those at the ball."""
+        return self._run(target, randomness, size, padding)
 
-    def _run(self, target: GibbsTarget, generator: Generator, size: int, least: int | None) -> Sample:
-        """``least`` is None, or how many tries are made at least."""
-        envelope, noticed = touching(target, padded=least is not None)
+    def _run(self, target: GibbsTarget, generator: Generator, size: int, padding: Padding | None) -> Sample:
+        envelope, noticed = touching(target, padded=padding is not None)
+        least = padding.work["tries"] if padding else 0
         found: list[Array] = []
-        tries = made = 0
-        for points, accepted in envelope.tries(generator, size):
+        tries = made = at_ball = 0
+        for points, accepted, hits in envelope.tries(generator, size):
             wanted = np.flatnonzero(accepted)[: size - len(found)]
             if len(found) < size:
                 found += list(points[wanted])
                 tries = made + (int(wanted[-1]) + 1 if len(found) == size else len(points))
-            made += len(points)
-            if len(found) == size and made >= (least or 0):
+            made, at_ball = made + len(points), at_ball + hits
+            if len(found) == size and made >= least:
                 break
-        if least is not None:
-            noticed["work"] = {PASSES: noticed["descent_steps"] + BEFORE_TRIES + made, "tries": made}
+        if padding is not None:
+            at_ball += envelope.hitting.idle(generator, padding.work[AT_BALL] - at_ball)
+            passes = noticed["descent_steps"] + BEFORE_TRIES + made
+            noticed["work"] = {PASSES: passes, "tries": made, AT_BALL: at_ball}
         return Sample(np.array(found), noticed | {"tries": tries})
 
 
@@ -190,21 +192,23 @@ class Envelope:
     law: BallGaussian
     """∝ exp(−quadratic) on the ball."""
     touched: Touched
+    hitting: Hitting
+    """The same law, ready to be drawn from."""
     rounding: float
     """By how much the computed `excess` may be below its true value."""
 
-    def tries(self, generator: Generator, size: int) -> Iterator[tuple[Array, NDArray[np.bool_]]]:
-        """Tries in batches of a public size: points, and which of them are accepted."""
+    def tries(self, generator: Generator, size: int) -> Iterator[tuple[Array, NDArray[np.bool_], int]]:
+        """Tries in batches of a public size: points, which of them are accepted, and how many tries hit the ball so often."""
         batch = batch_of(self.target.encoded.n, size)
         while True:
-            points, _ = ball_gaussian_draws(self.law, generator, size=batch)
+            points, hits = self.hitting.draws(generator, size=batch)
             excess = self.excess(points)
             if not (excess >= -self.rounding).all():
                 raise WrongEnvelope(
                     "A try would be accepted with a probability above 1, so the curvature bounds of this loss are wrong and so "
                     "would be the law. Nothing was released; report this as a mistake in onedraw."
                 )
-            yield points, generator.standard_exponential(batch) >= excess
+            yield points, generator.standard_exponential(batch) >= excess, hits
 
     def excess(self, points: Array) -> Array:
         """E = w·Σe_i for each of the points (b, d)."""
@@ -227,7 +231,8 @@ def touching(target: GibbsTarget, *, padded: bool = False) -> tuple[Envelope, di
     gradient = target.weight * (slopes @ rows) + target.precision * (centre - target.location)
     law = BallGaussian(precision, precision @ centre - gradient, radius)
     arrays = np.ascontiguousarray(rows.T), responses, predictors, values, slopes, bound, least
-    return Envelope(target, law, Touched(*map(jnp.asarray, arrays)), rounding_of(target)), noticed
+    touched = Touched(*map(jnp.asarray, arrays))
+    return Envelope(target, law, touched, hitting(law), rounding_of(target)), noticed
 
 
 def batch_of(n: int, size: int) -> int:

@@ -10,7 +10,7 @@ restricting a law to a convex set keeps. How many iterations that makes for a γ
 
 **The inner draw.** For any x̂ in K, m-strong convexity gives U(x) ≥ U(x̂) + ∇U(x̂)·(x − x̂) + (m/2)‖x − x̂‖² on K. The
 right side plus ‖x − y‖²/2η is a quadratic: draw x from its Gaussian (cut to the ball by `ball`, where that takes a
-few tries without touching the records) and accept with the probability exp(−excess),
+few tries without touching the records, 6.4 + 3.2d on average at most) and accept with the probability exp(−excess),
 
     excess = U(x) − U(x̂) − ∇U(x̂)·(x − x̂) − (m/2)‖x − x̂‖² ≥ 0:          one pass over the records per try.
 
@@ -22,7 +22,7 @@ first removes the reason, and γ is proven for every η.
 Where the predictor is bounded the metric is that of P = Λ + w·c·XᵀX (`preconditioner`): M = 1, m = 1/κ, and the number of
 iterations is the same whatever n and the records are. How many tries a step takes depends on the records: it stays with the
 curator. On a ball the work can be padded: x̂ is refined so often that a try succeeds with a public probability at least, and a
-purse of tries for the whole chain is emptied whatever the records are (padding.md). The chain itself: `proximal_chain`.
+purse of tries for the whole chain is emptied whatever the records are, and another of those that hit the ball (padding.md). The chain itself: `proximal_chain`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.work import START, START_KL, Geometry, gamma_after, iterations_of
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import down
-from onedraw.samplers.ball import into_ball
+from onedraw.samplers.ball import into_ball, least_hit
 from onedraw.samplers.chains import (
     PublicNumbers,
     arguments_for,
@@ -51,7 +51,7 @@ from onedraw.samplers.chains import (
     smooth,
     whole_number,
 )
-from onedraw.samplers.padding import PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
+from onedraw.samplers.padding import AT_BALL, PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
 from onedraw.samplers.preconditioner import (
     SURROUNDINGS,
     minimum,
@@ -60,7 +60,7 @@ from onedraw.samplers.preconditioner import (
     preconditioned_frame,
     surroundings,
 )
-from onedraw.samplers.proximal_chain import Settings, chains
+from onedraw.samplers.proximal_chain import Idle, Purse, Settings, Tries, chains
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import TRIES, check_gamma
 
@@ -114,21 +114,26 @@ class Proximal(Sampler):
         """On a ball: refined guesses, one purse of tries for each chain, and a start after as many steps as theory asks for."""
         numbers = numbers_of_plan(plan, sampler="Proximal")
         geometry = geometry_of(numbers)
-        refined, tries = self._purse(numbers, geometry)
+        purse = self._purse(numbers, geometry)
         descent = padded_descent("Proximal", geometry.strong_convexity, geometry.smoothness)
         before = descent + 1 + SURROUNDINGS + geometry.preconditioned
-        each = (self._iterations(geometry) + 1) * (refined + 2) + tries
-        return Padding({PASSES: before + plan.draws * each, "tries": plan.draws * tries}, plan.draws * TRIES_GAMMA)
+        each = (self._iterations(geometry) + 1) * (purse.refinements + 2) + purse.tries
+        work = {
+            PASSES: before + plan.draws * each,
+            "tries": plan.draws * purse.tries,
+            AT_BALL: plan.draws * purse.at_ball,
+        }
+        return Padding(work, 2 * plan.draws * TRIES_GAMMA)
 
-    def _purse(self, numbers: PublicNumbers, geometry: Geometry) -> tuple[int, int]:
-        """(refinements of a guess, tries of a chain)."""
+    def _purse(self, numbers: PublicNumbers, geometry: Geometry) -> Purse:
         if numbers.radius is None:
             raise no_padding(
                 "Proximal", "on all of space no public number bounds how far off a guess is; a ball (radius=…) does"
             )
         scale = math.sqrt(smooth(numbers, sampler="Proximal")) if geometry.preconditioned else 1.0
         tries = tries_for(self._iterations(geometry), least_accepted(geometry), TRIES_GAMMA)
-        return refinements(geometry, diameter=2.0 * numbers.radius * scale), tries
+        at_ball = tries_for(tries, least_hit(geometry.dimension), TRIES_GAMMA)
+        return Purse(refinements(geometry, diameter=2.0 * numbers.radius * scale), tries, at_ball)
 
     def seconds(self, plan: Plan) -> float:
         size = plan.n * len(plan.model.parameter_names)
@@ -149,8 +154,7 @@ class Proximal(Sampler):
         numbers = numbers_of_target(target)
         return self._run(target, randomness, size, self._purse(numbers, geometry_of(numbers)))
 
-    def _run(self, target: GibbsTarget, randomness: Any, size: int, purse: tuple[int, int] | None) -> Sample:
-        """``purse`` is None, or how often a guess is refined and how many tries a chain makes at least."""
+    def _run(self, target: GibbsTarget, randomness: Any, size: int, purse: Purse | None) -> Sample:
         geometry, padded = geometry_of(numbers_of_target(target)), purse is not None
         m, M, iterations = geometry.strong_convexity, geometry.smoothness, self._iterations(geometry)
         frame = preconditioned_frame(target) if geometry.preconditioned else plain_frame(target)
@@ -159,7 +163,7 @@ class Proximal(Sampler):
         public = {"strong_convexity": m, "smoothness": M, "tolerance": tolerance}
         u, noticed = minimum(frame, target, **public, padded=padded)
         frame, around = surroundings(frame, target, u, rotate=not geometry.preconditioned)
-        settings = Settings(geometry.step, geometry.step, m, M, iterations, *(purse or ()))
+        settings = Settings(geometry.step, geometry.step, m, M, iterations, purse or Purse())
         at_once = 1 if padded else chains_at_once(size, target.encoded.n)
         static, keys = (target.kernel, target.radius is not None, padded, at_once), jax.random.split(randomness, size)
         draws, tries, idle = chains(*static, keys, frame, around, settings, arguments_for(target))
@@ -169,7 +173,8 @@ class Proximal(Sampler):
             "ball_tries_per_step": float(tries.ball.sum()) / (size * iterations),
         }
         if purse is not None:
-            noticed["work"] = _work(purse, noticed, np.asarray(tries.records + idle), geometry)
+            noticed["idle"] = {name: np.asarray(count) for name, count in idle._asdict().items()}
+            noticed["work"] = _work(purse, noticed, tries, idle, geometry)
         return Sample(into_ball(np.asarray(draws), target.radius), noticed)
 
     def _iterations(self, geometry: Geometry) -> int:
@@ -192,16 +197,17 @@ def geometry_of(numbers: PublicNumbers) -> Geometry:
 
 
 def _variates(geometry: Geometry) -> int:
-    """Of one iteration; a try on a ball takes about e(d+1)/2 to hit it."""
+    """Of one iteration; a try on a ball takes 3.2(d+2) to hit it on average at most (ball.md)."""
     d = geometry.dimension
-    return d + TRIES * (1 + 2 * (d + 2) ** 2 if geometry.ball else 1 + d)
+    return d + TRIES * (1 + 4 * (d + 2) ** 2 if geometry.ball else 1 + d)
 
 
-def _work(purse: tuple[int, int], noticed: dict[str, Any], tries: Any, geometry: Geometry) -> dict[str, int]:
+def _work(purse: Purse, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
     """What was done, counted: as `Proximal.padding` has it unless a purse was too small."""
     before = noticed["descent_steps"] + 1 + SURROUNDINGS + geometry.preconditioned
-    fixed = len(tries) * (noticed["iterations"] + 1) * (purse[0] + 2)
-    return {PASSES: int(before + fixed + tries.sum()), "tries": int(tries.sum())}
+    fixed = len(tries.records) * (noticed["iterations"] + 1) * (purse.refinements + 2)
+    made, at_ball = int((tries.records + idle.records).sum()), int((tries.ball + idle.ball).sum())
+    return {PASSES: int(before + fixed + made), "tries": made, AT_BALL: at_ball}
 
 
 # ── tries that suffice for every data set (padding.md) ───────────────────────────────────────────────────────────────

@@ -2,7 +2,8 @@
 
 Compiled once for a loss, a shape, a number of chains at once, and whether work is padded; all else is an argument. Padded, a
 guess is refined by x̂ ← Proj(x̂ − ∇V(x̂)/a), V = U + ‖· − y‖²/2η, as often as a public number says, and tries go on after the last
-step until there were as many as the purse holds: their keys are their own, and what they find is thrown away.
+step until there were as many as the purse holds, then tries that only hit the ball: their keys are their own, and what they find is
+thrown away, but for how often they succeeded.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ WIDE = 4.0
 """From here on nearly nothing is cut off: an uncut normal variate is drawn, and another where it is beyond the edge."""
 
 
+class Purse(NamedTuple):
+    """Of a padded chain: how often a guess is refined, and how many tries are made at least, those at the records and at the ball."""
+
+    refinements: Any = 0
+    tries: Any = 0
+    at_ball: Any = 0
+
+
 class Settings(NamedTuple):
     """The numbers of a chain. ``forward`` and ``backward`` are both η; they differ only in a test's planted fault."""
 
@@ -31,9 +40,7 @@ class Settings(NamedTuple):
     strong_convexity: Any
     smoothness: Any
     iterations: Any
-    refinements: Any = 0
-    purse: Any = 0
-    """Tries of a chain, at least."""
+    purse: Purse = Purse()
 
 
 class Tries(NamedTuple):
@@ -41,6 +48,16 @@ class Tries(NamedTuple):
 
     records: Any
     ball: Any
+
+
+class Idle(NamedTuple):
+    """Tries after the last step, and how many of them succeeded: nobody knows that who did not make them."""
+
+    records: Any
+    accepted: Any
+    ball: Any
+    hits: Any
+    """Of those at the ball alone, made after the last one that read the records."""
 
 
 class Setting(NamedTuple):
@@ -85,7 +102,7 @@ def chains(
             return point, Tries(tries.records + more.records, tries.ball + more.ball)
 
         point, tries = advanced((start, Tries(0, 0)), settings.iterations, draw=draw, step=step)
-        idle = _idle(setting, first, point, tries) if padded else 0
+        idle = _idle(setting, first, point, tries) if padded else Idle(0, 0, 0, 0)
         return frame.theta(point), tries, idle
 
     return mapped(chain, keys, at_once)
@@ -95,7 +112,7 @@ def _step(setting: Setting, drawn: Any, point: Any) -> Any:
     """y around the point, then a new point given y: (point, tries)."""
     noise, backward_key = drawn
     y = point + jnp.sqrt(setting.numbers.forward / jnp.asarray(setting.frame.metric)) * noise
-    attempt = _attempt(setting, y)
+    attempt, _ = _attempt(setting, y)
 
     def again(state: Any) -> Any:
         _, tries, _ = state
@@ -106,23 +123,27 @@ def _step(setting: Setting, drawn: Any, point: Any) -> Any:
     return new, tries
 
 
-def _idle(setting: Setting, key: Any, point: Any, tries: Tries) -> Any:
-    """How many tries were made after the last step, up to the purse: from the law of a step that stays where it is."""
-    attempt = _attempt(setting, point)
+def _idle(setting: Setting, key: Any, point: Any, tries: Tries) -> Idle:
+    """Tries up to the purses: from the law of a step that stays where it is. Successes are counted where they happen, so that
+    compiled code cannot leave the work out, nor a count be right without it."""
+    attempt, at_ball = _attempt(setting, point)
+    purse = setting.numbers.purse
 
-    def again(state: Any) -> Any:
-        count, found = state
-        proposal, _, accepted = attempt(jax.random.fold_in(key, count))
-        # what is found goes into the count as nothing, or compiled code would leave the work out
-        return count + 1, found + jnp.where(accepted, proposal[0], 0.0)
+    def again(idle: Idle) -> Idle:
+        _, ball_tries, accepted = attempt(jax.random.fold_in(key, idle.records))
+        return Idle(idle.records + 1, idle.accepted + accepted, idle.ball + ball_tries, idle.hits)
 
-    left = jnp.maximum(setting.numbers.purse - tries.records, 0)
-    count, found = jax.lax.while_loop(lambda state: state[0] < left, again, (0, 0.0))
-    return count + jnp.where(jnp.isnan(found), 1, 0)
+    def aim(idle: Idle) -> Idle:
+        _, hit = at_ball(jax.random.fold_in(key, idle.records + idle.ball))
+        return idle._replace(ball=idle.ball + 1, hits=idle.hits + hit)
+
+    idle = jax.lax.while_loop(lambda idle: idle.records < purse.tries - tries.records, again, Idle(0, 0, 0, 0))
+    return jax.lax.while_loop(lambda idle: idle.ball < purse.at_ball - tries.ball, aim, idle)
 
 
-def _attempt(setting: Setting, y: Any) -> Callable[[Any], Any]:
-    """One try at x given y, as a function of its key: (proposal, tries to hit the ball, whether it is accepted)."""
+def _attempt(setting: Setting, y: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """One try at x given y, as a function of its key: (proposal, tries to hit the ball, whether it is accepted). And one of those
+    that hit the ball."""
     numbers, on_ball, metric = setting.numbers, setting.on_ball, jnp.asarray(setting.frame.metric)
     eta, strong = numbers.backward, numbers.strong_convexity
     guess = _guess(setting, y)
@@ -144,7 +165,7 @@ def _attempt(setting: Setting, y: Any) -> Callable[[Any], Any]:
         excess = setting.value(proposal) - value - bound
         return proposal, ball_tries, jnp.log(chance) <= -excess
 
-    return attempt
+    return attempt, lambda try_key: _at_ball(try_key, tilt)
 
 
 def _guess(setting: Setting, y: Any) -> Any:
@@ -161,21 +182,27 @@ def _guess(setting: Setting, y: Any) -> Any:
         slope = setting.slope(x) + metric * (x - y) / numbers.backward
         return peak_on_ball(bent, bent * x - slope, xp=jnp)
 
-    return jax.lax.fori_loop(0, numbers.refinements, better, guess)
+    return jax.lax.fori_loop(0, numbers.purse.refinements, better, guess)
 
 
 def _in_ball(key: Any, tilt: Tilt) -> Any:
     """An exact draw from the Gaussian cut to the unit ball, and how many tries it took."""
 
-    def attempt(state: Any) -> Any:
+    def again(state: Any) -> Any:
         _, tries, _ = state
-        numbers, normals = variates(jax.random.fold_in(key, tries + 1), (tilt.normal.size + 2,))
-        depth, keep = _depth(numbers[1], normals[1], tilt.room)
-        proposal = proposed(tilt, normals[2:], depth, xp=jnp)
-        return proposal, tries + 1, jnp.log(numbers[0]) <= log_acceptance(tilt, proposal, xp=jnp) + keep
+        proposal, hit = _at_ball(jax.random.fold_in(key, tries + 1), tilt)
+        return proposal, tries + 1, hit
 
-    point, tries, _ = jax.lax.while_loop(lambda state: ~state[2], attempt, (tilt.peak, 0, False))
+    point, tries, _ = jax.lax.while_loop(lambda state: ~state[2], again, (tilt.peak, 0, False))
     return point, tries
+
+
+def _at_ball(key: Any, tilt: Any) -> Any:
+    """One try to hit the ball: the point, and whether it is kept."""
+    numbers, normals = variates(key, (tilt.normal.size + 2,))
+    depth, keep = _depth(numbers[1], normals[1], tilt.room)
+    proposal = proposed(tilt, normals[2:], depth, xp=jnp)
+    return proposal, jnp.log(numbers[0]) <= log_acceptance(tilt, proposal, xp=jnp) + keep
 
 
 def _depth(number: Any, normal: Any, room: Any) -> Any:
