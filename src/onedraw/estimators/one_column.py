@@ -41,16 +41,6 @@ from .classification import declared_classes
 from .validation import LabelCodes, as_given, grouped_columns, one_column
 
 
-@dataclass(frozen=True)
-class Known:
-    """A model that is already made, where a maker of one is asked for; equal models are one."""
-
-    model: Any
-
-    def __call__(self, n: int, budget: Promise) -> Any:
-        return self.model
-
-
 class ColumnEstimator(PrivateEstimator):
     """What is released about one column."""
 
@@ -121,14 +111,14 @@ class ColumnEstimator(PrivateEstimator):
         )
         return found
 
-    def _posterior(self, budget: Promise, n: int) -> Known | None:
+    def _posterior(self, budget: Promise, n: int) -> ConjugateModel | None:
         """None where there is no posterior for the question, the groups or this budget."""
         if self._family is None or self.by is not None or self.between is not None:
             if self.prior is not None:
                 raise InvalidModel("A prior is for draws from a posterior, and there is none here. Leave out prior.")
             return None
         try:
-            return Known(self._family.for_column(self._declared(), n=n, budget=budget, prior=self.prior))
+            return self._family.for_column(self._declared(), n=n, budget=budget, prior=self.prior)
         except InvalidModel:
             if self.prior is not None or self.mechanism not in ("auto", "laplace", "gaussian"):
                 raise

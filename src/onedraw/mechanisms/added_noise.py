@@ -131,10 +131,26 @@ class AddedNoise(NoiseOnSums):
         return f"discrete {str(self.law).capitalize()} noise on exact sums"
 
     def sums(self, request: Request) -> Table:
-        return _checked(request)
+        table = request.model
+        if not isinstance(table, Table):
+            raise UnsupportedBudget(
+                f"Added noise is for tables of sums, and {type(table).__name__} is a model with a posterior. Use "
+                "CategoryTable or NumberTable of onedraw.models, or Direct, Diffused or Concentrated."
+            )
+        if request.draws != 1:
+            raise UnsupportedBudget(
+                f"{request.draws} draws of added noise would share one budget and be as many times noisier: their mean is "
+                "no better than one. Use draws=1."
+            )
+        if table.sizes is not None and sum(table.sizes) != request.n:
+            raise InvalidModel(
+                f"sizes declares {sum(table.sizes):,} records in all groups together, but n = {request.n:,}. Declare both "
+                "alike."
+            )
+        return table
 
     def besides(self, request: Request) -> tuple[Assumption, ...]:
-        table = _checked(request)
+        table = self.sums(request)
         if table.moves_between_cells:
             return (Assumption(PRIVATE_GROUPS, Provenance.PROVED),)
         return (Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if table.sizes is not None else ()
@@ -226,26 +242,6 @@ def _fine(sums: Moving) -> float:
     """The lattice steps in a deviation, at least: κ = 58q/σ² for the q entries that a record moves, as much as for the
     six of a table."""
     return FINE * math.sqrt(max(1.0, sums.most_moved / 6.0))
-
-
-def _checked(request: Request) -> Table:
-    table = request.model
-    if not isinstance(table, Table):
-        raise UnsupportedBudget(
-            f"Added noise is for tables of sums, and {type(table).__name__} is a model with a posterior. Use "
-            "CategoryTable or NumberTable of onedraw.models, or Direct, Diffused or Concentrated."
-        )
-    if request.draws != 1:
-        raise UnsupportedBudget(
-            f"{request.draws} draws of added noise would share one budget and be as many times noisier: their mean is "
-            "no better than one. Use draws=1."
-        )
-    if table.sizes is not None and sum(table.sizes) != request.n:
-        raise InvalidModel(
-            f"sizes declares {sum(table.sizes):,} records in all groups together, but n = {request.n:,}. Declare both "
-            "alike."
-        )
-    return table
 
 
 THEOREMS = {

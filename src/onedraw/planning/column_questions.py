@@ -34,7 +34,7 @@ from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused, WrongCall
 from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments
 from onedraw.mechanisms.added_noise import expected_noise
-from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, NumberTable, Table
+from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, ConjugateModel, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
 from onedraw.models.tables.category_table import condition
 from onedraw.models.tables.table import LAWS
@@ -68,14 +68,14 @@ FILLED = 1.0 / 3.0
 
 @dataclass(frozen=True)
 class ColumnQuestion(Question):
-    """``table`` is released with noise, ``posterior(n, budget)`` makes the model that is drawn from; None where there is none.
+    """``table`` is released with noise, ``posterior`` is the model that is drawn from or makes it of (n, budget); None: there is none.
 
     A caller who gives a prior wants a posterior: no table then. The mechanism is "auto", "laplace", "gaussian", or the name of a
     posterior mechanism.
     """
 
     table: Table | None
-    posterior: Callable[[int, Promise], Any] | None = None
+    posterior: ConjugateModel | Callable[[int, Promise], Any] | None = None
 
     def _choices(self, terms: Terms) -> Choices:
         name = terms.mechanism
@@ -123,7 +123,8 @@ class ColumnQuestion(Question):
 
     def _drawn(self, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> Choices:
         assert self.posterior is not None
-        return ranked(self.posterior(terms.n, terms.budget), terms, mechanisms)
+        model = self.posterior(terms.n, terms.budget) if callable(self.posterior) else self.posterior
+        return ranked(model, terms, mechanisms)
 
 
 def _said(found: Choices, how: str, budget: Promise) -> Choices:
