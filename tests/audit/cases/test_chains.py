@@ -12,6 +12,7 @@ import pytest
 import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import chains, examine
+from onedraw.audit.cases.chain_program import Along, Program
 from onedraw.audit.cases.chains import circle, path_law
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import BarkerPath
@@ -77,8 +78,10 @@ def asked_twice(kernel, state, records, public, secret):
 
 def test_a_step_that_asks_twice_is_followed_through_all_its_answers(case, fault) -> None:
     fault("step", asked_twice)
-    program = chains.Program.of(case.kernel, case.plan.model, case.plan.parameters, case.pairs[0].first)
-    assert sum(chance for *_, chance in program.outcomes(program.start, circle()[0])) == pytest.approx(1.0)
+    run = Program.of_plan(case.plan, case.pairs[0].first)
+    found = run.outcomes(run.start, run.along(circle()[0]))
+    assert len(found) == 3
+    assert sum(one.chance for one in found) == pytest.approx(1.0)
     assert not examine(case).passed
     assert case.replayed()
 
@@ -86,7 +89,7 @@ def test_a_step_that_asks_twice_is_followed_through_all_its_answers(case, fault)
 def test_a_direction_along_the_gradient_is_caught_and_costs_d_times_as_much(case, fault) -> None:
     shipped = Barker.proposal
     along = np.full(2, math.sqrt(0.5))
-    fault("proposal", lambda kernel, state, public: shipped(kernel, state, replace(public, source=chains.Along(along))))
+    fault("proposal", lambda kernel, state, public: shipped(kernel, state, replace(public, source=Along(along))))
     planted = case.profile(case.pairs[0])
     assert planted.breaks(case.promise) is not None
     assert planted.renyi_bracket(1.1)[0] / case.promise.curve(1.1) == pytest.approx(2.0, rel=0.01)
@@ -130,7 +133,7 @@ HINGE = Hinge(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0))
 
 
 def program(model, records):
-    return chains.Program.of(Barker(), model, NUMBERS, records)
+    return Program.of(Barker(), model, NUMBERS, records)
 
 
 def neighbours(generator: np.random.Generator, n: int = 9):

@@ -5,7 +5,11 @@ import pytest
 
 import onedraw as od
 from onedraw.audit.cases import examine
-from onedraw.audit.cases.noisy_chains import chain_cases, squared_cosines
+from onedraw.audit.cases.noisy_chains import CHANCE, FAR, FEWER, chain_cases, squared_cosines
+from onedraw.baselines import penalty
+from onedraw.baselines.dp_hmc import NoisyLeapfrog
+from onedraw.baselines.multi_proposal import OneOfMany
+from onedraw.models.sums.loss_changes import BITS
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 
@@ -60,3 +64,53 @@ def test_sums_of_squared_cosines_have_their_mean_and_variance(size, steps):
     draws = np.random.default_rng(1).standard_normal((2000, steps, size))
     cosines = (draws[..., 0] ** 2 / (draws**2).sum(axis=2)).sum(axis=1)
     assert np.quantile(cosines, 0.9) == pytest.approx(values[np.searchsorted(np.cumsum(masses), 0.9)], rel=0.05)
+
+
+# ── faults in the programs themselves ──
+
+
+def case_of(name):
+    return next(case for case in chain_cases(BUDGET) if case.name == name)
+
+
+def test_the_steps_that_are_shipped_are_those_that_were_counted():
+    assert {case.replayed() for case in chain_cases(BUDGET)} == {()}
+
+
+def test_a_penalty_that_is_left_out_and_noise_that_is_too_small_are_seen(monkeypatch):
+    case = case_of("penalty, logistic, worst direction")
+    shipped = penalty.accepts_with_penalty
+    monkeypatch.setattr(penalty, "accepts_with_penalty", lambda cost, noise, secret: shipped(cost, 0.9 * noise, secret))
+    assert set(case.replayed()) == {FEWER, CHANCE}
+    correction = int(case.plan.parameters["noise"] ** 2 * 2.0 ** (BITS - 1))
+    monkeypatch.setattr(
+        penalty, "accepts_with_penalty", lambda cost, noise, secret: shipped(cost - correction, noise, secret)
+    )
+    assert case.replayed() == (CHANCE,)
+
+
+def test_gradients_with_less_noise_or_with_the_noise_of_another_position_are_seen(monkeypatch):
+    case, shipped = case_of("dphmc, logistic, barker test"), NoisyLeapfrog.deviations
+    monkeypatch.setattr(NoisyLeapfrog, "deviations", lambda *asked: 0.9 * shipped(*asked))
+    assert case.replayed() == (FEWER,)
+    monkeypatch.setattr(NoisyLeapfrog, "deviations", shipped)
+    monkeypatch.setattr(NoisyLeapfrog, "trajectory", one_gradient_for_all)
+    assert case.replayed() == (FEWER,)
+
+
+def one_gradient_for_all(kernel, state, momentum, records, public, secret):
+    kick, size = kernel.gradient(state, records, public, secret), public.numbers["step_size"]
+    for _ in range(kernel.leapfrogs):
+        momentum = momentum - size * kick
+        state = state + size * momentum
+    return state, momentum
+
+
+@pytest.mark.parametrize(("part", "fault", "seen"), [
+    ("costs", lambda shipped: lambda *asked: shipped(*asked) * 2, CHANCE),
+    ("layout", lambda shipped: lambda kernel, state, public: [state + 1.2 * (one - state) for one in shipped(kernel, state, public)], FAR),
+], ids=["costs", "layout"])  # fmt: skip
+def test_costs_and_layouts_that_are_larger_than_counted_are_seen(monkeypatch, part, fault, seen):
+    case = case_of("multi-proposal, logistic")
+    monkeypatch.setattr(OneOfMany, part, fault(getattr(OneOfMany, part)))
+    assert seen in case.replayed()

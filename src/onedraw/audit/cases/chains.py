@@ -2,7 +2,7 @@
 summation.
 
 What a step publishes is (e, bit). Its program is run along every direction of a fine grid and for every answer of its
-secret (`outcomes`), which says with what chance it would have given that one: a finite law, without a draw. A mean over
+secret (`chain_program`), which says with what chance it would have given that one: a finite law, without a draw. A mean over
 directions is exact to all digits, since chances are smooth along the circle but for a kink. Half of the other records
 on each side, λ_e is ±s_e/2 on the two data sets, and the bound for a uniform direction is attained to first order in s.
 
@@ -13,7 +13,6 @@ shows there. `path_law` is the law of all 2^T bit strings of T steps along given
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,12 +22,12 @@ from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.mechanisms import BarkerPath, Plan
-from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep
+from onedraw.mechanisms.chain_kernel import Kernel
 from onedraw.models import Gaussian, Hinge, Logistic
-from onedraw.models.public_directions import PublicDirections
 from onedraw.privacy import Promise, RenyiDP
 
 from .case import Case, FiniteCase, eligible, no_formula
+from .chain_program import Program
 from .losses import flips, loss_of, of_classes, records_of
 
 DIRECTIONS = 96
@@ -52,80 +51,10 @@ def circle(count: int = DIRECTIONS) -> Array:
 # ── the program ──
 
 
-@dataclass
-class Told:
-    """A step's secret in the place of the sampler's: it answers as told, then yes, and knows how likely its answers were."""
-
-    answers: list[bool]
-    asked: int = 0
-    chance: float = 1.0
-
-    def accepts(self, cost: int, bits: int) -> bool:
-        return self._answer(float(special.expit(-math.ldexp(cost, -bits))))
-
-    def coin(self, cost: int, bits: int) -> bool:
-        return self._answer(math.exp(-math.ldexp(cost, -bits)))
-
-    def _answer(self, chance: float) -> bool:
-        if self.asked == len(self.answers):
-            self.answers.append(True)
-        said = self.answers[self.asked]
-        self.asked += 1
-        self.chance *= chance if said else 1.0 - chance
-        return said
-
-
-class Along(PublicDirections):
-    """One direction, given by the audit."""
-
-    def __init__(self, given: Array) -> None:
-        super().__init__(b"", len(given))
-        self.given = given
-
-    def direction(self) -> Array:
-        return self.given
-
-
-@dataclass(frozen=True)
-class Program:
-    """A kernel with the numbers that run and a data set: what a release would carry out."""
-
-    kernel: Kernel
-    model: Any
-    numbers: Any
-    records: ChainRecords
-
-    @classmethod
-    def of(cls, kernel: Kernel, model: Any, numbers: Any, records: Any) -> Program:
-        return cls(kernel, model, numbers, ChainRecords(model.summarise(records)))
-
-    def public(self, direction: Array) -> PublicStep:
-        return PublicStep(self.model, self.numbers, self.records.encoded.n, Along(direction))
-
-    @property
-    def start(self) -> Array:
-        return self.kernel.start(self.public(np.zeros(self.model.dimension)))
-
-    def outcomes(self, state: Array, direction: Array) -> list[tuple[Array, int, float]]:
-        """(next state, decision, chance) of every way in which a step's questions can be answered."""
-        found, left = [], [list[bool]()]
-        while left:
-            answers = left.pop()
-            known, secret = len(answers), Told(answers)
-            reached, decision = self.kernel.step(state, self.records, self.public(direction), secret)  # type: ignore[arg-type]
-            found.append((reached, decision, secret.chance))
-            left += [[*secret.answers[:place], False] for place in range(known, secret.asked)]
-        return found
-
-    def taken(self, state: Array, direction: Array) -> float:
-        """The chance that a step publishes an accepted move."""
-        return math.fsum(chance for _, decision, chance in self.outcomes(state, direction) if decision)
-
-
 def step_law(program: Program, directions: Array) -> Array:
     """The probabilities of (direction, accepted) and then of (direction, rejected), from the start."""
-    chance = np.array([program.taken(program.start, direction) for direction in directions])
-    return np.concatenate([chance, 1.0 - chance]) / len(directions)
+    found = [program.chances(program.start, program.along(direction)) for direction in directions]
+    return np.stack(found, axis=1)[::-1].reshape(-1) / len(directions)
 
 
 def path_law(program: Program, directions: Sequence[Array]) -> Array:
@@ -134,9 +63,9 @@ def path_law(program: Program, directions: Sequence[Array]) -> Array:
     for direction in directions:
         longer: dict[tuple[int, ...], tuple[Array, float]] = {}
         for bits, (state, so_far) in paths.items():
-            for reached, decision, chance in program.outcomes(state, direction):
-                _, before = longer.get((*bits, decision), (reached, 0.0))
-                longer[*bits, decision] = reached, before + so_far * chance
+            for one in program.outcomes(state, program.along(direction)):
+                _, before = longer.get((*bits, one.decision), (one.state, 0.0))
+                longer[*bits, one.decision] = one.state, before + so_far * one.chance
         paths = longer
     return np.array([chance for _, (_, chance) in sorted(paths.items(), key=lambda one: one[0])])
 
@@ -144,22 +73,20 @@ def path_law(program: Program, directions: Sequence[Array]) -> Array:
 # ── the formula ──
 
 
+def potentials(model: Any, numbers: Any, records: Any, places: Array) -> Array:
+    """wΣφ(θᵀx, y) − log π(θ) at each place, without the prior's constant."""
+    X, y = records_of(model, records)
+    phi, away = loss_of(model), places - model.prior.location(model.dimension)
+    losses = phi(places @ X.T, y[None, :] if of_classes(model) else y)  # type: ignore[arg-type]
+    prior = 0.5 * (away**2 * model.prior.precision(model.dimension)).sum(axis=1)
+    return np.asarray(numbers["weight"] * losses.sum(axis=1) + prior)
+
+
 def log_ratios(model: Any, numbers: Any, records: Any, state: Array, directions: Array) -> Array:
     """λ from a state along each direction."""
-    X, y = records_of(model, records)
-    phi, centre, precision = (
-        loss_of(model),
-        model.prior.location(model.dimension),
-        model.prior.precision(model.dimension),
-    )
-
-    def potential(places: Array) -> Array:
-        losses = phi(places @ X.T, y[None, :] if of_classes(model) else y)  # type: ignore[arg-type]
-        return np.asarray(
-            numbers["weight"] * losses.sum(axis=1) + 0.5 * ((places - centre) ** 2 * precision).sum(axis=1)
-        )
-
-    return potential(state[None]) - potential(state + numbers["step_length"] * directions)
+    places = np.concatenate([state[None], state + numbers["step_length"] * directions])
+    found = potentials(model, numbers, records, places)
+    return np.asarray(found[0] - found[1:])
 
 
 # ── cases ──

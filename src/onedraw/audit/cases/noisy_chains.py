@@ -8,11 +8,16 @@ by 2wc‖x‖. What is shown is how much of the promise such a pair takes; a log
 * DP-HMC: T(L + 1) gradients with noise: means 0 and M = √(T(L+1))·2wcr/σ_g. The test of where a trajectory ends is left out.
 * multi-proposal: T selections, each from a layout with half of its points at either end of the ball, as the theorem allows:
   T coins of probability 1/(1 + e^{±s/2}).
+
+Replayed, the steps that are shipped (`chain_program`) ask for the noise that the plan counts, no less often than it counts, and decide with
+the chances of the formulas.
 """
 
 from __future__ import annotations
 
+import abc
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,10 +30,15 @@ from onedraw.baselines.dp_hmc import DPHMC
 from onedraw.baselines.multi_proposal import MultiProposal
 from onedraw.baselines.penalty import Penalty
 from onedraw.models import Gaussian, Logistic
+from onedraw.models.sums.gradient_sums import row_lattice, steps_of
+from onedraw.models.sums.loss_changes import BITS
 from onedraw.plans import Plan
 from onedraw.privacy import Promise, RenyiDP
 
 from .case import Case, Pair, eligible
+from .chain_program import Program
+from .chains import ROUNDING, circle, log_ratios, potentials
+from .losses import flips
 
 CELLS, GROUPS = 601, 30
 """Of a normal statistic; of the values that its shift takes."""
@@ -48,8 +58,37 @@ GRADIENTS = "gradients alone: where a trajectory ends is tested too, and counted
 LAYOUTS = "every step is given a layout with half of its points at either end, as the promise covers"
 
 
+FEWER = "a step asks for less noise than its plan counts"
+CHANCE = "a step is not taken with the chance of its formula"
+FAR = "a point of a layout lies outside its ball"
+SEEDS = 6
+"""Public seeds whose first steps are replayed."""
+
+
+class ReplayedCase(Case):
+    """One whose steps are run beside their formulas, on records that are a flipped response apart."""
+
+    def replayed(self) -> tuple[str, ...]:
+        pair = flips(self.plan.model, self.plan.n)[0]
+        found = [one for records in (pair.first, pair.second) for one in self.departures(records)]
+        return tuple(dict.fromkeys(found))
+
+    @abc.abstractmethod
+    def departures(self, records: Any) -> Iterator[str]:
+        """What is wrong with the steps on these records."""
+
+    def publics(self) -> Iterator[Any]:
+        """The public part of a few paths' first steps."""
+        mechanism: Any = self.plan.mechanism
+        for number in range(SEEDS):
+            yield lambda seed=bytes([number]) * 32: mechanism.public(self.plan, seed)
+
+    def near(self, chances: Any, formula: Any) -> bool:
+        return bool(np.all(np.abs(chances - formula) <= ROUNDING * self.plan.n))
+
+
 @dataclass(frozen=True)
-class PenaltyCase(Case):
+class PenaltyCase(ReplayedCase):
     """Directions and noisy log-ratios of a whole path."""
 
     noises: ClassVar[tuple[str, ...]] = ()
@@ -61,9 +100,23 @@ class PenaltyCase(Case):
         squares, masses = squared_cosines(size, int(numbers["steps"]))
         return shifted_normals(reach * np.sqrt(squares), masses)
 
+    def departures(self, records: Any) -> Iterator[str]:
+        """Given noise 0 a move is taken with probability min(1, exp(λ − σ²/2))."""
+        model, numbers = self.plan.model, self.plan.parameters
+        program, noise = Program.of_plan(self.plan, records), numbers["noise"]
+        around = circle(24) if model.dimension == 2 else np.array([[1.0], [-1.0]])
+        ratios = log_ratios(model, numbers, records, model.prior.location(model.dimension), around)
+        for direction, ratio in zip(around, ratios, strict=True):
+            found = program.outcomes(program.start, program.along(direction))
+            if not all(counted(one.noises, [np.array([noise * 2.0**BITS])]) for one in found):
+                yield FEWER
+            taken = math.fsum(one.chance for one in found if one.decision)
+            if not self.near(taken, math.exp(min(0.0, float(ratio) - noise**2 / 2.0))):
+                yield CHANCE
+
 
 @dataclass(frozen=True)
-class LeapfrogCase(Case):
+class LeapfrogCase(ReplayedCase):
     """The noisy gradients of a whole path."""
 
     without_draws: ClassVar[str] = NO_DRAWS
@@ -74,9 +127,25 @@ class LeapfrogCase(Case):
         positions = numbers["steps"] * (numbers["leapfrogs"] + 1.0)
         return shifted_normals(np.array([one * math.sqrt(positions)]), np.ones(1))
 
+    def departures(self, records: Any) -> Iterator[str]:
+        """Fresh noise at each of L + 1 positions, and on the test where it has some and is made."""
+        plan, numbers = self.plan, self.plan.parameters
+        lattice = row_lattice(plan.model, plan.n)
+        assert lattice is not None
+        each = numbers["gradient_noise"] / (numbers["weight"] * steps_of(lattice))
+        positions = [each] * (int(numbers["leapfrogs"]) + 1)
+        tested = [np.array([numbers["test_noise"] * 2.0**BITS])] if "test_noise" in numbers else []
+        program = Program.of_plan(plan, records)
+        for public in self.publics():
+            for one in program.outcomes(program.start, public):
+                if not (
+                    counted(one.noises, [*positions, *tested]) or (not one.decision and counted(one.noises, positions))
+                ):
+                    yield FEWER
+
 
 @dataclass(frozen=True)
-class LayoutCase(Case):
+class LayoutCase(ReplayedCase):
     """The selections of a whole path: how many go to one end. Held against its Rényi curve; a pure ε is not what is certified."""
 
     without_draws: ClassVar[str] = NO_DRAWS
@@ -93,6 +162,24 @@ class LayoutCase(Case):
         chances = special.expit(np.array([0.5, -0.5]) * reach)
         count = np.arange(int(numbers["steps"]) + 1)
         return audit.finite_profile(*(stats.binom.logpmf(count, len(count) - 1, one) for one in chances), log=True)
+
+    def departures(self, records: Any) -> Iterator[str]:
+        """A point is chosen with probability ∝ π·exp(−wΣℓ), and none is further than r from the middle."""
+        program = Program.of_plan(self.plan, records)
+        kernel: Any = program.kernel
+        for public in self.publics():
+            middle, points = kernel.layout(program.start, public())
+            if not np.linalg.norm(points - middle, axis=1).max() <= self.plan.parameters["ball"] * (1.0 + 2.0**-20):
+                yield FAR
+            formula = special.softmax(-potentials(self.plan.model, self.plan.parameters, records, points))
+            if not self.near(program.chances(program.start, public), formula):
+                yield CHANCE
+
+
+def counted(noises: list[Array], planned: list[Array]) -> bool:
+    """Whether noise was asked for as often as planned, and never less of it."""
+    enough = (bool(np.all(one >= least * (1.0 - 1e-12))) for one, least in zip(noises, planned, strict=False))
+    return len(noises) == len(planned) and all(enough)
 
 
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
