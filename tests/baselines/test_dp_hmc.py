@@ -1,6 +1,7 @@
 """DP-HMC: its promise to every digit of the reference, trajectories beside a plain leapfrog, noise that is fresh at every position."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -181,6 +182,13 @@ def test_a_clipped_ratio_is_no_difference_of_potentials_and_the_proven_one_is():
 
     assert apart(LossChanges(loss.loss), loss.slope) == 0
     assert apart(ClippedChanges(loss.loss), 0.3) > scale
+
+
+def test_room_is_that_of_the_published_cut_and_not_of_the_loss():
+    for cut, refused in ((0.3, False), (1e6, True)):
+        kernel, numbers, *_ = parts(baselines.DPHMC(clip_ratios=cut, as_published=True), model=MODEL)
+        with pytest.raises(od.errors.InvalidModel, match="hold at most") if refused else nullcontext():
+            kernel.check_room(MODEL, numbers, 200)
 
 
 def test_options_that_mean_nothing_are_refused():

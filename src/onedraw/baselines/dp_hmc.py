@@ -94,6 +94,9 @@ class GradientRecords(ChainRecords):
 class ClippedChanges(LossChanges):
     """As published: every record's change cut to ±b‖θ' − θ‖, ``slope`` being b. What is left is no difference of potentials."""
 
+    def bound(self, theta: Any, proposal: Any, scale: Any, slope: Any, row_bound: Any) -> float:
+        return LossChanges.bound(self, theta, proposal, scale, slope, 1.0)
+
     def block(
         self, X: Any, y: Any, weight: Any, theta: Any, proposal: Any, scale: Any, slope: Any, row_bound: Any
     ) -> Any:
@@ -152,6 +155,9 @@ class NoisyLeapfrog(Kernel):
 
     def check_room(self, model: Any, numbers: Mapping[str, float], n: int) -> None:
         self.walk.check_room(model, {**numbers, "step_length": numbers["longest"]}, n)
+        if self.clip is not None:
+            steepest, loss = up(numbers["weight"] * 2.0**BITS * self.clip), self.walk.loss(model)
+            ClippedChanges(loss.loss, loss.rows).check(n, numbers["longest"], steepest, loss.row_bound)
         steps = self.deviations(model, numbers, n)
         # drawn alone and then added: a fourth of the room, so that noise never ends at the largest whole number
         if not (float(steps.max()) < MOST_STEPS / 4 and UNLIKE * len(steps) / float(steps.min()) ** 2 <= LARGEST_KAPPA):
