@@ -97,8 +97,7 @@ def renyi_from_rates(false_positive: float, false_negative: float, order: float)
     if not power > false_positive:
         return 0.0
     return max(
-        _coin_divergence(power, false_positive, order),
-        _coin_divergence(1.0 - false_positive, false_negative, order),
+        _coin_divergence(power, false_positive, order), _coin_divergence(1.0 - false_positive, false_negative, order)
     )
 
 

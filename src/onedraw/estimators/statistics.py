@@ -14,18 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from onedraw import models
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, WrongCall
-from onedraw.models import (
-    BetaBernoulli,
-    CategoryTable,
-    ColumnQuantiles,
-    ConjugateModel,
-    DirichletCategorical,
-    GammaPoisson,
-    GaussianMean,
-    NumberTable,
-)
 from onedraw.models.tables.category_table import condition
 from onedraw.planning import Choices, QuantileQuestion
 from onedraw.privacy import Promise
@@ -61,7 +52,7 @@ class DPProportion(PosteriorEstimator):
     """
 
     term: ClassVar[str] = "proportion"
-    _family: ClassVar[type[ConjugateModel] | None] = BetaBernoulli
+    _family: ClassVar[type[models.ConjugateModel] | None] = models.BetaBernoulli
 
     classes: Any = None
     between: Any = None
@@ -72,11 +63,11 @@ class DPProportion(PosteriorEstimator):
             raise InvalidModel(f"A proportion is of two classes, got {len(labels)}. Use DPHistogram for more.")
         return labels
 
-    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+    def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
         if self.between is not None:
-            return CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
+            return models.CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
         labels = self._declared().labels
-        return CategoryTable(labels, show="shares", only=labels[1], **groups)
+        return models.CategoryTable(labels, show="shares", only=labels[1], **groups)
 
     def _keep(self, centre: Array) -> None:
         self.proportion_ = self._of_groups(centre)
@@ -117,10 +108,10 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
     """
 
     term: ClassVar[str] = "share"
-    _family: ClassVar[type[ConjugateModel] | None] = DirichletCategorical
+    _family: ClassVar[type[models.ConjugateModel] | None] = models.DirichletCategorical
 
-    def _table(self, groups: dict[str, Any]) -> CategoryTable:
-        return CategoryTable(self._declared().labels, show="shares", **groups)
+    def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
+        return models.CategoryTable(self._declared().labels, show="shares", **groups)
 
     def _keep(self, centre: Array) -> None:
         self.levels_, self.shares_ = self._levels(), self._by_level(centre)
@@ -145,12 +136,13 @@ class DPCount(LevelEstimator):
     level: Any = None
     between: Any = None
 
-    def _table(self, groups: dict[str, Any]) -> CategoryTable:
+    def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
         if self.between is not None:
             if self.level is not None:
                 raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
-            return CategoryTable(**declared_condition(self, "levels"), **groups)
-        return CategoryTable(self._declared().labels, only=None if self.level is None else str(self.level), **groups)
+            return models.CategoryTable(**declared_condition(self, "levels"), **groups)
+        only = None if self.level is None else str(self.level)
+        return models.CategoryTable(self._declared().labels, only=only, **groups)
 
     def conf_int(self, level: float = 0.95, *, of: str = "records") -> Array:
         """(terms, 2): about these records, or ``of="population"`` about n times the share they are a sample of."""
@@ -184,8 +176,8 @@ class NumberColumn(TableEstimator):
     show: ClassVar[str]
     missing: ClassVar[float | None] = None
 
-    def _table(self, groups: dict[str, Any]) -> NumberTable:
-        return NumberTable(*declared_range(self), show=self.show, missing=self.missing, **groups)
+    def _table(self, groups: dict[str, Any]) -> models.NumberTable:
+        return models.NumberTable(*declared_range(self), show=self.show, missing=self.missing, **groups)
 
     def _keep(self, centre: Array) -> None:
         setattr(self, f"{self.show}_", self._of_groups(centre))
@@ -206,7 +198,7 @@ class DPMean(NumberColumn, PosteriorEstimator):
     """
 
     show: ClassVar[str] = "mean"
-    _family: ClassVar[type[ConjugateModel] | None] = GaussianMean
+    _family: ClassVar[type[models.ConjugateModel] | None] = models.GaussianMean
 
     noise: Any = None
 
@@ -264,7 +256,7 @@ class DPRate(NumberColumn, PosteriorEstimator):
 
     show: ClassVar[str] = "rate"
     missing: ClassVar[float | None] = 0.0
-    _family: ClassVar[type[ConjugateModel] | None] = GammaPoisson
+    _family: ClassVar[type[models.ConjugateModel] | None] = models.GammaPoisson
 
     def _declared(self) -> Any:
         low, cap = declared_range(self)
@@ -274,7 +266,7 @@ class DPRate(NumberColumn, PosteriorEstimator):
             )
         return SimpleNamespace(cap=int(cap))
 
-    def _table(self, groups: dict[str, Any]) -> NumberTable:
+    def _table(self, groups: dict[str, Any]) -> models.NumberTable:
         self._declared()
         return super()._table(groups)
 
@@ -302,12 +294,12 @@ class DPQuantile(ColumnEstimator):
     step: Any = None
     interval: Any = 0.95
 
-    def _model(self, n: int, budget: Promise) -> ColumnQuantiles:
+    def _model(self, n: int, budget: Promise) -> models.ColumnQuantiles:
         low, high = declared_range(self)
         levels: Any = [self.quantiles] if isinstance(self.quantiles, numbers.Real) else self.quantiles
         if isinstance(levels, str) or not hasattr(levels, "__iter__"):
             raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
-        return ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
+        return models.ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         self._accepted()

@@ -119,12 +119,7 @@ class MarginOnBall:
 
 
 def candidate_costs(
-    loss: CandidateLoss,
-    thetas: Array,
-    encoded: Encoded | EncodedRecords,
-    *,
-    width: int,
-    block: int = BLOCK,
+    loss: CandidateLoss, thetas: Array, encoded: Encoded | EncodedRecords, *, width: int, block: int = BLOCK
 ) -> Integers:
     """Σ_i cost(θ_k, z_i) for each row of ``thetas``; every term a whole number in [0, ``width``].
 

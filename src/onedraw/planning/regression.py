@@ -42,13 +42,7 @@ from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, InvalidSchema
 from onedraw.mechanisms import PerturbedMode, Plan
 from onedraw.models.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
-from onedraw.models.features import (
-    LARGEST,
-    Features,
-    category_columns,
-    declared_features,
-    schema_features,
-)
+from onedraw.models.features import LARGEST, Features, category_columns, declared_features, schema_features
 from onedraw.release.intervals.replicated import why_no_interval
 
 from .choice import Question, for_regression

@@ -14,26 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import optimize
 
+from onedraw import models
 from onedraw.errors import InvalidModel
 from onedraw.mechanisms import BarkerPath, BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
 from onedraw.mechanisms.beta_design import mean_information
-from onedraw.models import (
-    CountRegression,
-    Gaussian,
-    GaussianRegression,
-    Hinge,
-    HuberisedHinge,
-    HuberRegression,
-    LeastSquares,
-    LogCoshRegression,
-    Logistic,
-    NegativeBinomialRegression,
-    Network,
-    NormalInverseGamma,
-    PoissonRegression,
-    Quantile,
-    Softmax,
-)
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.likelihood import Categorical
 
@@ -64,21 +48,21 @@ class Variant:
 Loss = Callable[["Regression", bool], Any]
 
 LOSSES: dict[str, Loss] = {
-    "logistic": lambda asked, ball: Logistic(**_rows(asked, ball), classes=asked.classes),
-    "exp-linear": lambda asked, ball: Logistic(**_rows(asked, ball), loss="exp-linear", classes=asked.classes),
-    "softmax": lambda asked, ball: Softmax(**_rows(asked, ball), classes=asked.classes),
-    "svc": lambda asked, ball: HuberisedHinge(**_rows(asked, ball), width=HINGE_WIDTH, classes=asked.classes),
-    "least-squares": lambda asked, ball: LeastSquares(**_rows(asked, ball), response_bound=asked.response_bound),
-    "log-cosh": lambda asked, ball: LogCoshRegression(**_rows(asked, ball), response_bound=asked.response_bound),
-    "huber": lambda asked, ball: HuberRegression(
+    "logistic": lambda asked, ball: models.Logistic(**_rows(asked, ball), classes=asked.classes),
+    "exp-linear": lambda asked, ball: models.Logistic(**_rows(asked, ball), loss="exp-linear", classes=asked.classes),
+    "softmax": lambda asked, ball: models.Softmax(**_rows(asked, ball), classes=asked.classes),
+    "svc": lambda asked, ball: models.HuberisedHinge(**_rows(asked, ball), width=HINGE_WIDTH, classes=asked.classes),
+    "least-squares": lambda asked, ball: models.LeastSquares(**_rows(asked, ball), response_bound=asked.response_bound),
+    "log-cosh": lambda asked, ball: models.LogCoshRegression(**_rows(asked, ball), response_bound=asked.response_bound),
+    "huber": lambda asked, ball: models.HuberRegression(
         **_rows(asked, ball), response_bound=asked.response_bound,
         threshold=HUBER * asked.unit if asked.threshold is None else asked.threshold,
     ),
-    "quantile": lambda asked, ball: Quantile(
+    "quantile": lambda asked, ball: models.Quantile(
         **_rows(asked, ball), level=0.5 if asked.quantile is None else asked.quantile,
         smoothing=QUANTILE_WIDTH * asked.unit, response_bound=asked.response_bound,
     ),
-    "poisson": lambda asked, ball: CountRegression(**_rows(asked, ball), largest=cast(int, asked.largest)),
+    "poisson": lambda asked, ball: models.CountRegression(**_rows(asked, ball), largest=cast(int, asked.largest)),
 }  # fmt: skip
 """By the name of the loss, on all of space or on the ball; of a kind that is not here, the model says how it is made (`_loss`)."""
 
@@ -88,7 +72,7 @@ FITS = {"logistic": "exp-linear", "softmax": "softmax", "svc": "svc", "linear": 
 
 def _rows(asked: Regression, ball: bool) -> dict[str, Any]:
     """The columns, and a prior on all of space or on the ball."""
-    return {**asked.columns, "prior": Gaussian(scale=asked.scale, radius=asked.ball if ball else None)}
+    return {**asked.columns, "prior": models.Gaussian(scale=asked.scale, radius=asked.ball if ball else None)}
 
 
 def _loss(asked: Regression, loss: str, ball: bool) -> Any:
@@ -96,8 +80,8 @@ def _loss(asked: Regression, loss: str, ball: bool) -> Any:
     fields; of a size (``in_units``) about which nothing was said, so many units of the noise."""
     if loss in LOSSES:
         return LOSSES[loss](asked, ball)
-    models: list[Any] = list(LinearModel.members().values())
-    model = next(one for one in models if one.kind == loss)
+    known: list[Any] = list(LinearModel.members().values())
+    model = next(one for one in known if one.kind == loss)
     own: dict[str, Any] = {}
     for one in fields(model):
         said = getattr(asked, one.name) if one.name in OPTIONS else None
@@ -139,10 +123,10 @@ def _by_name_alone(asked: Regression) -> list[Variant]:
     left as they are."""
     smooth = {"logistic": "exp-linear", "softmax": "softmax", "linear": "huber", "huber": "huber"}
     if asked.kind == "svc":
-        model: Any = Hinge(**_rows(asked, False), classes=asked.classes)
+        model: Any = models.Hinge(**_rows(asked, False), classes=asked.classes)
     elif asked.kind == "quantile":
         level = 0.5 if asked.quantile is None else asked.quantile
-        model = Quantile(**_rows(asked, False), level=level, response_bound=asked.response_bound)
+        model = models.Quantile(**_rows(asked, False), level=level, response_bound=asked.response_bound)
     elif asked.kind in smooth:
         model = _loss(asked, smooth[asked.kind], False)
     else:
@@ -184,10 +168,12 @@ def _declared(asked: Regression) -> list[Variant]:
         case "linear":
             return [*_least_squares(asked), *_by_loss(asked, "huber", " huber"), *_gaussian(asked)]
         case "poisson":
-            return _by_density(asked, PoissonRegression(**_rows(asked, False)))
+            return _by_density(asked, models.PoissonRegression(**_rows(asked, False)))
         case "negative-binomial":
             assert asked.dispersion is not None
-            return _by_density(asked, NegativeBinomialRegression(**_rows(asked, False), dispersion=asked.dispersion))
+            return _by_density(
+                asked, models.NegativeBinomialRegression(**_rows(asked, False), dispersion=asked.dispersion)
+            )
         case "network-classifier" | "network-regressor":  # candidates score a linear predictor, which a network is not
             return [Variant("beta-divergence", _network(asked), BetaDivergence(**asked.tuning))]
         case kind:
@@ -226,20 +212,22 @@ def _gaussian(asked: Regression) -> list[Variant]:
     """The β-divergence of normal residuals, whose sensitivity rests on a floor of their variance."""
     if asked.variance_floor is None:
         return []
-    prior = NormalInverseGamma(scale=asked.scale, conjugate=False)
-    return _by_density(asked, GaussianRegression(**asked.columns, variance_floor=asked.variance_floor, prior=prior))
+    prior = models.NormalInverseGamma(scale=asked.scale, conjugate=False)
+    return _by_density(
+        asked, models.GaussianRegression(**asked.columns, variance_floor=asked.variance_floor, prior=prior)
+    )
 
 
-def _network(asked: Regression) -> Network:
+def _network(asked: Regression) -> models.Network:
     columns = {name: value for name, value in asked.columns.items() if name != "intercept"}
     hidden = HIDDEN if asked.hidden is None else asked.hidden
     scale = 1.0 if asked.prior_scale is None else asked.prior_scale
     if asked.kind == "network-classifier":
-        prior = Gaussian(scale=scale)
-        return Network(**columns, hidden=hidden, task="classification", classes=asked.classes, prior=prior)
+        prior = models.Gaussian(scale=scale)
+        return models.Network(**columns, hidden=hidden, task="classification", classes=asked.classes, prior=prior)
     floor = (asked.unit / 10) ** 2 if asked.variance_floor is None else asked.variance_floor
-    variance = NormalInverseGamma(scale=scale, conjugate=False)
-    return Network(**columns, hidden=hidden, task="regression", variance_floor=floor, prior=variance)
+    variance = models.NormalInverseGamma(scale=scale, conjugate=False)
+    return models.Network(**columns, hidden=hidden, task="regression", variance_floor=floor, prior=variance)
 
 
 @lru_cache(maxsize=64)
