@@ -70,14 +70,13 @@ class Asking:
         return ask(Schema.load(self.schema), self.target, self.model, options)
 
     def planned(self, asked: Asked, n: int, *, compare: bool = False) -> Planned:
-        from onedraw.privacy import Promise, RenyiDP, epsilon_delta
+        from onedraw.privacy import RenyiDP, epsilon_delta
 
         if self.draws != "auto" and (not self.draws.isdecimal() or int(self.draws) < 1):
             raise WrongCall(f"--draws takes auto or a whole number of at least 1, got {self.draws!r}.")
         draws = None if self.draws == "auto" else int(self.draws)
-        budget: Promise = epsilon_delta(self.epsilon, self.delta)
-        if self.order is not None:
-            budget = RenyiDP.at(self.order, self.epsilon)
+        approximate, order = epsilon_delta(self.epsilon, self.delta), self.order
+        budget = approximate if order is None else RenyiDP.at(order, self.epsilon)
         return asked.planned(
             budget, n=n, draws=draws, compare=compare, mechanism=self.mechanism, accept=self.accept or ()
         )

@@ -69,13 +69,17 @@ class AveragedDirectionsCurve(Curve, tag="averaged-directions"):
         return fraction_up(self._kappa * self._worst**2)
 
     def values(self, orders: Array) -> Array:
-        worst = up_all(self.slope * orders)
-        argument = up_all(orders * (orders - 1.0) * fraction_up(self._kappa * self._stretched))
+        worst, reach, rounding = up_all(self.slope * orders), Fraction(self.reach), Fraction(self.rounding)
+        t = Fraction(
+            math.sqrt(self.dimension) * (self.rounding / self.reach)
+        )  # adds about least; every t above 0 is valid
+        stretched, added = (1 + t) * reach**2, (1 + 1 / t) * rounding**2 if t else Fraction(0)
+        argument = up_all(orders * (orders - 1.0) * fraction_up(self._kappa * stretched))
         within = argument <= LARGEST_ARGUMENT
         averaged = np.full(orders.shape, math.inf)
         a, b = self.rows / 2.0, self.dimension * self.rows / 2.0
         averaged[within] = log_confluent(a, b, argument[within]) / (orders[within] - 1.0)
-        averaged += orders * fraction_up(self._kappa * self._added)
+        averaged += orders * fraction_up(self._kappa * added)
         return np.minimum(worst, up_all(averaged))
 
     @property
@@ -85,21 +89,6 @@ class AveragedDirectionsCurve(Curve, tag="averaged-directions"):
     @property
     def _worst(self) -> Fraction:
         return Fraction(self.reach) + Fraction(self.rounding)
-
-    @property
-    def _share(self) -> Fraction:
-        """t: about the one that adds least to first order; every t above 0 is valid."""
-        return Fraction(math.sqrt(self.dimension) * (self.rounding / self.reach))
-
-    @property
-    def _stretched(self) -> Fraction:
-        """(1 + t)s²."""
-        return (1 + self._share) * Fraction(self.reach) ** 2
-
-    @property
-    def _added(self) -> Fraction:
-        """(1 + 1/t)ρ²."""
-        return (1 + 1 / self._share) * Fraction(self.rounding) ** 2 if self._share else Fraction(0)
 
     def __str__(self) -> str:
         what = "a decision" if self.noise is None else f"λ with noise {text(self.noise)}"

@@ -34,21 +34,10 @@ import numpy as np
 
 from onedraw.errors import InvalidBudget, PromiseRefused
 
-from . import conversions, pld
+from . import conversions, numbers, pld
 from .corners import composed_corners
 from .curves import add_curves
-from .numbers import (
-    down,
-    fraction_down,
-    fraction_up,
-    narrowed,
-    positive_integer,
-    probability,
-    sum_up,
-    text,
-    up,
-    weighted_sum_up,
-)
+from .numbers import down, fraction_down, fraction_up, positive_integer, probability, sum_up, up, weighted_sum_up
 from .pld import GaussianPair, Pair, dominating_pair
 from .promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, PureDP, RenyiDP
 from .stored import check_names
@@ -248,7 +237,7 @@ class Composed(Promise):
 
     def __str__(self) -> str:
         pieces = [f"{times} × [{part}]" if times > 1 else f"[{part}]" for part, times in self.counted]
-        distance = f", within total variation {text(self.gamma)}" if self.gamma else ""
+        distance = f", within total variation {numbers.text(self.gamma)}" if self.gamma else ""
         return (" and ".join(pieces) or "nothing released") + distance
 
 
@@ -351,5 +340,5 @@ def ungroup(budget: Promise, records: int) -> Promise:
             def keeps(one: float) -> bool:
                 return conversions.group_approx_delta(single, one, size) <= delta
 
-            return ApproxDP(single, delta if keeps(delta) else narrowed(keeps, true=0.0, false=delta)[0])
+            return ApproxDP(single, delta if keeps(delta) else numbers.narrowed(keeps, true=0.0, false=delta)[0])
     raise PromiseRefused(_REFUSED.format(promise=budget, size=size))

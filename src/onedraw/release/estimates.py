@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -138,15 +139,14 @@ class Estimates(tuple[Estimate, ...]):
         ]
 
     def __str__(self) -> str:
-        labelled = any(row.label for row in self)
-        head = ["term", *(["label"] if labelled else []), "estimate", f"{100 * self.level:g} % interval"]
-        lines = [[*head, "std err", "p"] if self.tested else head]
+        shown = (True, any(row.label for row in self), True, True, self.tested, self.tested)
+        lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "p"]]
         for row in self:
             between = "–" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
-            line = [row.term, *([row.label] if labelled else []), f"{row.estimate:.4g}", between]
             error = "–" if math.isnan(row.low) or math.isnan(row.std_err) else f"{row.std_err:.4g}"
             p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
-            lines.append([*line, error, p_value] if self.tested else line)
+            lines.append([row.term, row.label, f"{row.estimate:.4g}", between, error, p_value])
+        lines = [list(compress(line, shown)) for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
         return "\n".join([*table, *map(str, self.joint), *self.remarks])

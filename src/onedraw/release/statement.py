@@ -32,23 +32,8 @@ from onedraw.privacy import ApproxDP, Assumption, Attacker, Exactness, Promise, 
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import (
-    NEVER_PRIVATE,
-    NOT_PROVEN,
-    NOT_RECORDED,
-    STANDING,
-    UNPROVEN,
-    AssumptionStatement,
-    Certificate,
-    DataStatement,
-    DrawStatement,
-    EngineStatement,
-    LedgerEntry,
-    MeasureStatement,
-    MechanismStatement,
-    PromiseStatement,
-    TimingStatement,
-)
+from . import certificate as parts
+from .certificate import NEVER_PRIVATE, NOT_PROVEN, NOT_RECORDED, STANDING, UNPROVEN, Certificate
 
 COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
 """Models whose records are counted and added up without compiled code."""
@@ -143,11 +128,11 @@ class Statement:
     promise: Promise
     spacing: float
     seeded: bool
-    data: DataStatement
+    data: parts.DataStatement
     epsilon: float
     """As stated: `verify` writes the sentences with the figure it finds, once that is known to follow from the promise."""
     prepared_at: str
-    timing: TimingStatement | None
+    timing: parts.TimingStatement | None
     """None in certificates from before running time was spoken of."""
 
     def __post_init__(self) -> None:
@@ -206,7 +191,7 @@ class Statement:
             + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
         )
 
-    def prepared(self, opinion: str, ledger: LedgerEntry | None) -> tuple[Certificate, int]:
+    def prepared(self, opinion: str, ledger: parts.LedgerEntry | None) -> tuple[Certificate, int]:
         """The certificate with zeros for what will be drawn, and a public upper size of its file: all its words, and the
         longest numbers."""
         zeros = np.zeros((self.plan.draws, len(self.plan.model.parameter_names)))
@@ -218,12 +203,12 @@ class Statement:
 
     def certificate(
         self, draws: list[list[float]], stages: dict[str, list[float]] | None = None, *, opinion: str,
-        ledger: LedgerEntry | None,
+        ledger: parts.LedgerEntry | None,
     ) -> Certificate:  # fmt: skip
         plan, guarantee = self.plan, self.plan.guarantee
         return Certificate(
             sentence=self.sentence(recorded=ledger is not None),
-            promise=PromiseStatement(
+            promise=parts.PromiseStatement(
                 epsilon=self.epsilon, delta=plan.budget.quoted_delta, native=self.promise.to_dict(),
                 budget=plan.budget.to_dict(),
             ),
@@ -231,7 +216,7 @@ class Statement:
             neighbours=guarantee.neighbours.value,
             unit=guarantee.unit.sentence,
             n=plan.n,
-            mechanism=MechanismStatement(
+            mechanism=parts.MechanismStatement(
                 name=type(plan.mechanism).__name__, theorem=guarantee.theorem, parameters=dict(plan.parameters)
             ),
             plan=plan.to_dict(),
@@ -240,7 +225,7 @@ class Statement:
             sampler_choice=self.sampler_choice,
             exactness=self.exactness.to_dict(),
             exactness_cost=self.exactness.sentence,
-            assumptions=[AssumptionStatement(**one.to_dict()) for one in self.assumptions()],
+            assumptions=[parts.AssumptionStatement(**one.to_dict()) for one in self.assumptions()],
             randomness=SEEDED if self.seeded else self.sampler.entropy(plan),
             numeric_model=INTEGER_SUMS if plan.mechanism.sums_exactly(plan) else FLOATING_SUMS,
             lattice=self.spacing,
@@ -249,7 +234,7 @@ class Statement:
             prepared_at=self.prepared_at,
             software=dict(_software()),
             ledger=ledger,
-            draw=DrawStatement(
+            draw=parts.DrawStatement(
                 quantity=plan.model.quantity, names=list(plan.model.parameter_names), values=draws, stages=stages
             ),
         )  # fmt: skip
@@ -266,7 +251,7 @@ def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
     )
 
 
-def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataStatement:
+def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> parts.DataStatement:
     """What is declared of the records, and in which units the responses of a pair (X, y) say they are measured."""
     declared: dict[str, Any] = {}
     if isinstance(data, Records):
@@ -276,17 +261,17 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> DataS
     holder = data[1] if isinstance(data, tuple) and len(data) == 2 else data
     measure = getattr(holder, "measure", None)
     if isinstance(measure, Measure):
-        declared["measure"] = MeasureStatement(centre=measure.centre, unit=measure.unit)
-    written = [AssumptionStatement(**note.to_dict()) for note in notes]
+        declared["measure"] = parts.MeasureStatement(centre=measure.centre, unit=measure.unit)
+    written = [parts.AssumptionStatement(**note.to_dict()) for note in notes]
     # Public: who added up, in how many parts by n and cores, on which device, and a digest of the arithmetic on public numbers.
     engine, known = None, data.engine.described(data) if isinstance(data, Records) else None
     if known is not None:
         from onedraw.models.sums.exact_sums import arithmetic_digest
 
-        engine = EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
+        engine = parts.EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
     elif not isinstance(plan.model, COUNTED):
-        engine = EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
-    return DataStatement(notes=written, engine=engine, **declared)
+        engine = parts.EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
+    return parts.DataStatement(notes=written, engine=engine, **declared)
 
 
 @cache

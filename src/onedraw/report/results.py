@@ -268,9 +268,8 @@ class Ratios:
             for name, low, high in zip(names, *features.ends, strict=True)
         }  # fmt: skip
         (name, what), factor = model.factor, ", and the interval of the factor" if interval else ""
-        note = (
-            f"{name}: by how much {what} multiplied for so much more of the column (one, if nothing is said){factor}."
-        )
+        step = "so much more of the column (one, if nothing is said)"
+        note = f"{name}: by how much {what} multiplied for {step}{factor}."
         return cls(name, note, steps)
 
     def words(self, row: Row) -> tuple[str, str]:
