@@ -22,7 +22,7 @@ from onedraw.privacy import (
     pld,
     pld_optimistic_epsilon,
 )
-from onedraw.privacy.averaged_directions import LARGEST_ARGUMENT, closed_bound, log_confluent
+from onedraw.privacy.averaged_directions import LARGEST_ARGUMENT, log_confluent
 from onedraw.privacy.second_opinion import DirectionPair
 
 REFERENCE = {
@@ -48,6 +48,12 @@ def test_the_logarithm_of_the_confluent_function_is_rounded_up_and_hardly() -> N
                 true = mpmath.log(mpmath.hyp1f1(a, b, mpmath.mpf(z)))
                 found = mpmath.mpf(float(log_confluent(a, b, np.array([z]))[0]))
                 assert 0 <= found / true - 1 < 1e-11
+
+
+def closed_bound(dimension: int, reach: float, order: float) -> float:
+    """−½·log(1 − α(α−1)s²/(4d))/(α−1), for a decision: never below the curve; +∞ where the logarithm has left its range."""
+    left = 1.0 - order * (order - 1.0) * reach**2 / (4.0 * dimension)
+    return -0.5 * math.log(left) / (order - 1.0) if left > 0.0 else math.inf
 
 
 def test_it_lies_between_the_first_order_and_its_two_bounds() -> None:

@@ -19,9 +19,14 @@ from scipy.special import ndtr
 
 from onedraw import errors
 from onedraw.privacy.conversions import gaussian_delta
-from onedraw.privacy.last_iterate import largest_step_size, last_iterate_mu, path_mu
+from onedraw.privacy.last_iterate import last_iterate_mu, path_mu
 
 Array = NDArray[np.float64]
+
+
+def largest_step_size(strong_convexity: float, smoothness: float) -> float:
+    """2/(M + m), rounded down: up to here the last iterate promises at least what an exact draw does."""
+    return 2.0 / (smoothness + strong_convexity) * (1.0 - 2.0**-51)
 
 
 @dataclass(frozen=True)

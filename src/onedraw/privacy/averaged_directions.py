@@ -28,7 +28,7 @@ import numpy as np
 from onedraw.arrays import Array
 
 from .curves import Curve
-from .numbers import SLACK, fraction_up, not_negative, positive, positive_integer, text, up
+from .numbers import SLACK, fraction_up, not_negative, positive, positive_integer, text
 
 LARGEST_ARGUMENT = 200.0
 """Of ₁F₁, whose series then takes 400 terms; beyond it, at orders that decide nothing, the worst direction counts."""
@@ -111,13 +111,6 @@ def log_confluent(a: float, b: float, arguments: Array) -> Array:
         order += 1
     # every step rounds a term five times and the sum once
     return up_all(np.log1p((total + term) * (1.0 + 8.0 * (order + 2) * 2.0**-53)))
-
-
-def closed_bound(dimension: int, reach: float, order: float) -> float:
-    """−½·log(1 − α(α−1)s²/(4d))/(α−1), for a decision: never below the curve; +∞ where the logarithm has left its
-    range."""
-    left = 1.0 - order * (order - 1.0) * reach**2 / (4.0 * dimension)
-    return up(-0.5 * math.log(left) / (order - 1.0)) if left > 0.0 else math.inf
 
 
 def up_all(values: Array) -> Array:

@@ -61,12 +61,6 @@ def rounded_difference(gradient_difference: float, rounding: float) -> float:
     return fraction_up(Fraction(gradient_difference) + Fraction(rounding))
 
 
-def largest_step_size(strong_convexity: float, smoothness: float) -> float:
-    """2/(M + m), rounded down: up to here the last iterate promises at least what an exact draw does."""
-    strong, smooth = _curvatures(strong_convexity, smoothness)
-    return fraction_down(2 / (strong + smooth))
-
-
 def _one_step(step_size: float, weight: float, gradient_difference: float) -> Fraction:
     """μ² of one step: (hwG)²/(2h)."""
     weight = positive("the weight", weight)
