@@ -14,9 +14,10 @@ from scipy.stats import binom, norm, truncnorm
 
 from onedraw.models.compute import jax, jnp
 from onedraw.models.conjugate.distributions import BallGaussian, Gaussian
-from onedraw.samplers import Exact, seeded_generator
+from onedraw.samplers import Exact, seeded_generator, seeded_key
 from onedraw.samplers import ball as gaussian_sampler
 from onedraw.samplers.ball import SPREAD, least_hit, multiplier_of_peak, peak_on_ball
+from onedraw.samplers.proximal_chain import _at_ball
 from tests.samplers.cases import ALPHA, Array, cdf_of_coordinate, cdf_of_norm, cdf_on_line, follows
 
 DRAWS = 40_000
@@ -169,10 +170,10 @@ def tilt_of(p: Array, b: Array) -> gaussian_sampler.Tilt:
     return gaussian_sampler.best_tilt(p, b, xp=np, log_ndtr=special.log_ndtr)
 
 
-def hits_often(p: Array, b: Array, seed: int, tries: int = 20_000) -> bool:
-    """Whether as many of so many tries hit as the theorem says, but for chance."""
+def hits_often(p: Array, b: Array, seed: int, tries: int = 20_000, times: float = 1.0) -> bool:
+    """Whether as many of so many tries hit as the theorem says, or ``times`` as many, but for chance."""
     hit = len(gaussian_sampler._accepted(tilt_of(p, b), np.random.default_rng(seed), batch=tries))
-    return bool(binom.cdf(hit, tries, least_hit(p.size)) > ALPHA)
+    return bool(binom.cdf(hit, tries, times * least_hit(p.size)) > ALPHA)
 
 
 @pytest.mark.statistical
@@ -180,6 +181,20 @@ def test_extreme_laws_are_hit_as_often_as_is_proven(test_seed: int) -> None:
     generator = np.random.default_rng(test_seed)
     laws = [extreme_law(generator, int(generator.choice([1, 2, 3, 6, 12]))) for _ in range(300)]
     assert [law for law in [*KNOWN.values(), *laws] if not hits_often(*law, seed=test_seed)] == []
+    assert not hits_often(
+        *KNOWN["pressed against the sphere"], seed=test_seed, times=3.0
+    )  # three times as many would be false
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", KNOWN)
+def test_compiled_tries_hit_as_often(name: str, test_seed: int) -> None:
+    (p, b), tries = KNOWN[name], 4000
+    tilt = tilt_of(p, b)
+    _, hit = jax.jit(jax.vmap(lambda key: _at_ball(key, tilt)))(jax.random.split(seeded_key(test_seed), tries))
+    share = len(gaussian_sampler._accepted(tilt, np.random.default_rng(test_seed), batch=10 * tries)) / (10 * tries)
+    assert binom.cdf(int(hit.sum()), tries, least_hit(p.size)) > ALPHA
+    assert abs(float(hit.mean()) - share) < 6 * np.sqrt(1.1 * 0.25 / tries)
 
 
 REAL_TAIL = gaussian_sampler._log_tail

@@ -104,7 +104,12 @@ def test_a_purse_counts_the_gap_and_every_draw(draws: int, tries: int) -> None:
     """With so many records that a batch is four tries and hides nothing."""
     plan = od.calibrate(od.Gibbs("bounded"), model_of(10.0, columns=3), od.PureDP(1.0), n=300_000, draws=draws)
     least = kappa(BOUND) ** -1.5 * math.exp(-GAP)
-    assert Perfect().padding(plan).work["tries"] == tries
+    work = Perfect().padding(plan).work
+    assert work["tries"] == tries
+    needed = work[AT_BALL] - tries // 4 * ball.BATCH  # a batch too many for each four
+    assert (
+        binom.cdf(tries - 1, needed, ball.least_hit(3)) <= 1e-12 < binom.cdf(tries - 1, needed - 1, ball.least_hit(3))
+    )
     assert binom.cdf(draws - 1, tries, least) <= 1e-12 < binom.cdf(draws - 1, tries - 4, least)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.experimental import io_callback
+from scipy.stats import binom
 
 import onedraw as od
 from onedraw import errors
@@ -20,6 +21,7 @@ from onedraw.models.compute import jax
 from onedraw.models.convex.losses import LogisticLoss
 from onedraw.models.convex.work import Geometry
 from onedraw.samplers import Perfect, Proximal, proximal_chain, seeded_key
+from onedraw.samplers.ball import least_hit
 from onedraw.samplers.chains import arguments_for, numbers_of_plan, numbers_of_target
 from onedraw.samplers.padding import AT_BALL, MOST_IDLE, PASSES
 from onedraw.samplers.preconditioner import minimum, most_descent, preconditioned_frame, surroundings
@@ -142,6 +144,7 @@ def test_work_is_the_same_for_every_data_set_and_the_draws_are_those_of_an_empty
     plan, sampler = planned(), Proximal(gamma=1e-7)
     padding, purse = sampler.padding(plan), sampler._purse(*_geometry(plan))
     assert (padding.work["tries"], padding.work[AT_BALL]) == (purse.tries, purse.at_ball)
+    assert binom.cdf(purse.tries - 1, purse.at_ball, least_hit(2)) <= 1e-12  # every try at the records needs a hit
     early: dict[str, set[int]] = {"tries": set(), AT_BALL: set()}
     for seed, data in enumerate(data_sets(10)):
         target = target_of(plan, data)
