@@ -18,16 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from onedraw import models
 from onedraw.arrays import Array
 from onedraw.baselines.noise_aware import NoiseAware
-from onedraw.models import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    GaussianMean,
-    GaussianRegression,
-)
 from onedraw.models.conjugate.family import Move
 from onedraw.plans import Mechanism, Plan
 from onedraw.privacy import Promise
@@ -46,15 +39,15 @@ class FamilySumsCase(NoiseCase):
     def share(self, data: Any) -> Array:
         model, record = self.plan.model, data[-1]
         match model:
-            case BetaBernoulli():
+            case models.BetaBernoulli():
                 place = (record - model.lower) / (model.upper - model.lower)
                 return np.array([np.rint(PLACES * min(max(place, 0.0), 1.0))])
-            case DirichletCategorical():
+            case models.DirichletCategorical():
                 return np.array([float(record == code) for code in range(len(model.prior))])
-            case GaussianMean():
+            case models.GaussianMean():
                 away = (np.atleast_1d(record) - np.atleast_1d(model.centre)) / model.bound
                 return np.asarray(np.rint(TO_THE_BOUND * away / max(1.0, float(np.linalg.norm(away)))))
-            case GammaPoisson():
+            case models.GammaPoisson():
                 return np.array([float(min(max(round(record), 0), model.cap))])
         return np.array([np.rint(PLACES * min(max(record / model.cap, 0.0), 1.0))])
 
@@ -73,7 +66,7 @@ def family_sums_case(plan: Plan, *, label: str = "") -> FamilySumsCase:
 
 def _worst_moves(model: Any) -> tuple[Move, ...]:
     """Of vectors along the ball's diagonal, which is far in L1 as well as in L2."""
-    if not isinstance(model, GaussianMean) or model.dim == 1:
+    if not isinstance(model, models.GaussianMean) or model.dim == 1:
         return tuple(model.worst_moves)
     away = model.bound / math.sqrt(model.dim)
     low, high = ((np.atleast_1d(model.centre) + sign * away).tolist() for sign in (-1.0, 1.0))
@@ -124,7 +117,7 @@ def product_sums_case(plan: Plan, *, label: str = "") -> ProductSumsCase:
 
 ODD = "no two rows of ±1 are orthogonal: with an odd number of entries the bound p is not attained"
 
-REGRESSION = GaussianRegression(2, bounds=(-2, 2), variance_floor=0.01)
+REGRESSION = models.GaussianRegression(2, bounds=(-2, 2), variance_floor=0.01)
 
 
 def product_sums_cases(budget: Promise, *, n: int = 12) -> list[Case]:
@@ -137,16 +130,17 @@ def product_sums_cases(budget: Promise, *, n: int = 12) -> list[Case]:
 
 
 def noise_aware_case(plan: Plan) -> Case:
-    return product_sums_case(plan) if isinstance(plan.model, GaussianRegression) else family_sums_case(plan)
+    return product_sums_case(plan) if isinstance(plan.model, models.GaussianRegression) else family_sums_case(plan)
 
 
 # ── families ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 FAMILIES = (
-    BetaBernoulli(), DirichletCategorical((1.0, 2.0, 3.0)), GaussianMean(bound=2.0, variance=1.0, prior_count=1.0),
-    GaussianMean(bound=1.0, variance=1.0, prior_count=1.0, dim=3), GammaPoisson(prior=(1.0, 1.0), cap=5),
-    GammaExponential(prior=(2.0, 2.0), cap=2.0),
+    models.BetaBernoulli(), models.DirichletCategorical((1.0, 2.0, 3.0)),
+    models.GaussianMean(bound=2.0, variance=1.0, prior_count=1.0),
+    models.GaussianMean(bound=1.0, variance=1.0, prior_count=1.0, dim=3),
+    models.GammaPoisson(prior=(1.0, 1.0), cap=5), models.GammaExponential(prior=(2.0, 2.0), cap=2.0),
 )  # fmt: skip
 
 
@@ -159,5 +153,5 @@ def family_sums_cases(mechanism: type[Mechanism], budget: Promise, *, n: int = 1
 
 
 def _label(plan: Plan) -> str:
-    several = isinstance(plan.model, GaussianMean) and plan.model.dim > 1
+    several = isinstance(plan.model, models.GaussianMean) and plan.model.dim > 1
     return f"{law_of(plan)}, {plan.model.dim} dimensions" if several else law_of(plan)

@@ -26,20 +26,9 @@ from onedraw.models.responses import Clamped
 from onedraw.privacy.numbers import fraction_down, fraction_up, sum_up, text
 from onedraw.privacy.perturbed_mode import count_curvature
 
+from . import number_losses as losses
 from .linear_model import LinearModel
 from .losses import LinearLoss, product_up
-from .number_losses import (
-    BernoulliLoss,
-    CanonicalLoss,
-    CappedPoissonLoss,
-    GaussianLoss,
-    HuberLoss,
-    LogCoshLoss,
-    PinballLoss,
-    PoissonLoss,
-    SmoothedPinballLoss,
-    SquaredLoss,
-)
 
 FAR = 2.0**20
 """Prior standard deviations of the predictor beyond which a response is not told apart from a farther one."""
@@ -64,7 +53,7 @@ class LeastSquares(LinearModel):
 
     kind, title, predicts = "linear", "Linear regression", "number"
     changes = "the expected response"
-    kernel = SquaredLoss()
+    kernel = losses.SquaredLoss()
 
     response_bound: float = field(metadata=POSITIVE)
 
@@ -95,14 +84,14 @@ class HuberRegression(LinearModel):
     kind, title, predicts = "huber", "Linear regression (Huber)", "number"
     changes = "the expected response"
     # in units of the declared threshold: nothing of the responses is measured
-    measured_loss = FitLoss(HuberLoss(1.0), "two-sided", 1.0, 1.0, "labels")
+    measured_loss = FitLoss(losses.HuberLoss(1.0), "two-sided", 1.0, 1.0, "labels")
 
     threshold: float = field(metadata=POSITIVE)
     response_bound: float | None = field(default=None, metadata=POSITIVE)
 
     @property
     def kernel(self) -> LinearLoss:
-        return HuberLoss(self.threshold)
+        return losses.HuberLoss(self.threshold)
 
     @property
     def response_scale(self) -> float:
@@ -123,13 +112,13 @@ class LogCoshRegression(LinearModel):
     kind, title, predicts = "linear", "Linear regression (robust)", "number"
     changes = "the response's centre"
     besides = "; far responses count less than in least squares"
-    fit_loss = FitLoss(LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
+    fit_loss = FitLoss(losses.LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
 
     response_bound: float = field(metadata=POSITIVE)
 
     @property
     def kernel(self) -> LinearLoss:
-        return LogCoshLoss(self.response_bound / 4.0)
+        return losses.LogCoshLoss(self.response_bound / 4.0)
 
     @property
     def response_scale(self) -> float:
@@ -157,7 +146,9 @@ class Quantile(LinearModel):
 
     @property
     def kernel(self) -> LinearLoss:
-        return PinballLoss(self.level) if self.smoothing is None else SmoothedPinballLoss(self.level, self.smoothing)
+        if self.smoothing is None:
+            return losses.PinballLoss(self.level)
+        return losses.SmoothedPinballLoss(self.level, self.smoothing)
 
     @property
     def fit_loss(self) -> FitLoss | None:
@@ -165,7 +156,7 @@ class Quantile(LinearModel):
         if self.response_bound is None:
             return None
         steepest = max(self.level, fraction_up(1 - Fraction(self.level)))
-        loss = SmoothedPinballLoss(self.level, QUANTILE_WIDTH)
+        loss = losses.SmoothedPinballLoss(self.level, QUANTILE_WIDTH)
         return FitLoss(loss, "pinball", steepest, loss.curvatures(math.inf, (-1.0, 1.0))[1], "measured", self.level)
 
     @property
@@ -196,7 +187,7 @@ class CountRegression(LinearModel):
 
     @property
     def kernel(self) -> LinearLoss:
-        return CappedPoissonLoss(self.largest)
+        return losses.CappedPoissonLoss(self.largest)
 
     @property
     def fit_loss(self) -> FitLoss:
@@ -224,10 +215,10 @@ class BoundedResidualGLM(LinearModel):
     family: str
     residual_bound: float = field(metadata=POSITIVE)
 
-    FAMILIES: ClassVar[dict[str, type[CanonicalLoss]]] = {
-        "bernoulli": BernoulliLoss,
-        "poisson": PoissonLoss,
-        "gaussian": GaussianLoss,
+    FAMILIES: ClassVar[dict[str, type[losses.CanonicalLoss]]] = {
+        "bernoulli": losses.BernoulliLoss,
+        "poisson": losses.PoissonLoss,
+        "gaussian": losses.GaussianLoss,
     }
     SUPPORT: ClassVar[dict[str, tuple[float, float]]] = {
         "bernoulli": (0.0, 1.0),
@@ -269,7 +260,7 @@ class BoundedResidualGLM(LinearModel):
         return lower, upper
 
     @property
-    def kernel(self) -> CanonicalLoss:
+    def kernel(self) -> losses.CanonicalLoss:
         return self.FAMILIES[self.family]()
 
     @property
