@@ -205,7 +205,7 @@ def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
     if asked.gamma and (alone == math.inf or asked.promise == WORK_ALONE):
         why = (
             "γ takes (1 + e^ε)γ of δ beside what the promise takes, and together that is more than the budget has. Plan for a "
-            "smaller δ, so that γ has room; or leave out what γ pays for (padded work, a sampler that is not exact)."
+            "smaller δ, which leaves some for γ; or leave out what γ pays for (padded work, a sampler that is not exact)."
         )
     if not total.kept_by and total.composes_within_budget():
         why = (
