@@ -86,7 +86,7 @@ def test_the_bound_is_above_the_true_distance_of_an_autoregressive_chain():
         jax.vmap(lambda key: meeting_time(key, lambda z: -0.5 * (z + 3.0) @ (z + 3.0), 1, settings, 10, 5000))
     )
     times = run(jax.random.split(jax.random.key(7), 400))
-    meetings = Meetings(coupling._counts(times), 10, 0.95, "a test")
+    meetings = Meetings(coupling.counts(times), 10, 0.95, "a test")
     bounds, truths = [], []
     for steps in (1, 5, 10, 20, 40, 80):
         # the mean contracts by at least cos of the longest trajectory a step, the walk aside, which moves no mean
@@ -132,7 +132,7 @@ def test_the_limit_holds_although_the_same_pairs_chose_the_steps():
     seen, wrong, tempted = 4000, 0, 0
     for _ in range(seen):
         times = generator.choice(np.arange(1, 26), pairs, p=probabilities)
-        meetings = Meetings(coupling._counts(times), 20, 0.95, "x", late)
+        meetings = Meetings(coupling.counts(times), 20, 0.95, "x", late)
         wrong += chances[min(meetings.steps, 24)] > meetings.limit
         # what the test can see: steps and figure both taken where the figure looks best
         limits = [counting.late_limit(int((times > steps).sum()), pairs, 0.95) for steps in range(1, 25)]
