@@ -27,19 +27,8 @@ from onedraw.models.moments.result import MomentsResult
 from onedraw.plain_text import shown_as_html
 from onedraw.plans import Plan
 
+from . import estimates
 from .certificate import Certificate, read_certificate, rebuild_plan
-from .estimates import (
-    Estimates,
-    Joint,
-    estimates_of,
-    fit_of,
-    interval_of,
-    joint_tests,
-    moments_of,
-    posterior_of,
-    readable_draws,
-    values_of,
-)
 from .files import check_writable, write_whole
 from .predictions import Predictions, Predictor
 
@@ -71,7 +60,8 @@ class Release:
 
     def named(self) -> dict[str, float]:
         """The estimate by parameter name, in the units of the columns: a fit's, or the mean of the draws, as everywhere it is shown."""
-        return dict(zip(self.certificate.draw.names, values_of(self.certificate, self.plan).tolist(), strict=True))
+        values = estimates.values_of(self.certificate, self.plan)
+        return dict(zip(self.certificate.draw.names, values.tolist(), strict=True))
 
     def __repr__(self) -> str:
         drawn = self.certificate.draw
@@ -94,30 +84,29 @@ class Release:
 
         `PromiseRefused` with the reason where none can be vouched for, as for a single draw of a regression.
         """
-        found = interval_of(self.certificate, self.plan, level)
+        found = estimates.interval_of(self.certificate, self.plan, level)
         return np.column_stack([found.low, found.high])
 
     @property
     def fit(self) -> FitResult:
         """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
-        return fit_of(self.certificate, self.plan)
+        return estimates.fit_of(self.certificate, self.plan)
 
     @property
     def moments(self) -> MomentsResult:
         """Of a release of means and correlations: all of them with errors, in the units of the columns; free post-processing."""
-        return moments_of(self.certificate, self.plan)
+        return estimates.moments_of(self.certificate, self.plan)
 
-    def summary(self, level: float = 0.95) -> Estimates:
+    def summary(self, level: float = 0.95) -> estimates.Estimates:
         """Estimates with intervals, standard errors and tests where the release gives them, in the units of the columns, and
         the test of each category as a whole; ``pandas.DataFrame`` takes it."""
-        return estimates_of(self.certificate, self.plan, level)
+        return estimates.estimates_of(self.certificate, self.plan, level)
 
     @property
-    def joint(self) -> tuple[Joint, ...]:
+    def joint(self) -> tuple[estimates.Joint, ...]:
         """Of a fit by a schema, the test of each category as a whole; empty where there is nothing to test."""
-        return (
-            joint_tests(self.fit, self.certificate, self.plan) if isinstance(self.plan.mechanism, PerturbedMode) else ()
-        )
+        fitted = isinstance(self.plan.mechanism, PerturbedMode)
+        return estimates.joint_tests(self.fit, self.certificate, self.plan) if fitted else ()
 
     def report(
         self, path: str | os.PathLike[str], *, level: float = 0.95, ledger: Any = None, overwrite: bool = False
@@ -153,10 +142,10 @@ class Release:
         A fit's prior is flat (but for one that it was made with), or a ``prior`` chosen now, in the units of the columns.
         """
         generator = np.random.default_rng(random_state)
-        found = posterior_of(self.certificate, self.plan)
+        found = estimates.posterior_of(self.certificate, self.plan)
         if found is None or prior is not None:
             return self.fit.posterior(size, generator, prior=prior)
-        return readable_draws(self.certificate, self.plan.model, found.draw(size, generator))
+        return estimates.readable_draws(self.certificate, self.plan.model, found.draw(size, generator))
 
     def to_arviz(self, size: int = 4000, *, prior: Gaussian | None = None, random_state: int | None = None) -> Any:
         """The `posterior` as ArviZ has it, one variable for each coefficient; needs ArviZ to be installed."""
