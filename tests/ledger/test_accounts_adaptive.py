@@ -20,6 +20,7 @@ from onedraw.ledger.accounts import Account
 from onedraw.ledger.events import START, Position, new_event
 from onedraw.ledger.storage import storage_at
 from onedraw.privacy import ZCDP, ApproxDP, Composed, GaussianDP, LinearCurve, Promise, PureDP, RenyiDP, Unit, compose
+from onedraw.privacy.filters import filters_of
 
 Array = NDArray[np.float64]
 BUDGET = ApproxDP(3.0, 1e-5)
@@ -72,7 +73,7 @@ def test_the_attack_exceeds_an_accountant_of_fixed_lists() -> None:
 
 def test_the_attack_exceeds_filters_that_each_have_the_whole_delta() -> None:
     """The planted fault: which filter keeps the history depends on the draw, so the δ of the filters add up."""
-    from onedraw.privacy.filters import NOTHING, Spend, add, filters_of
+    from onedraw.privacy.filters import NOTHING, Spend, add
 
     whole = filters_of(ApproxDP(3.0, 1e-5 * 16 / 5))  # the curves then have δ itself
     sums = filters_of(ApproxDP(3.0, 4e-5))[0]
@@ -145,7 +146,7 @@ def test_the_shares_of_delta_add_up_to_one() -> None:
 
 def test_a_capacity_read_as_epsilon_is_the_budget() -> None:
     """Each filter, filled to the brim, is (ε, its δ): what the proofs need, with room for rounding only."""
-    from onedraw.privacy.filters import CURVE_SHARE, Order, Squares, filters_of
+    from onedraw.privacy.filters import CURVE_SHARE, Order, Squares
 
     for epsilon, delta in [(0.1, 1e-9), (1.0, 1e-6), (3.0, 1e-5), (30.0, 1e-2)]:
         share = delta * float(CURVE_SHARE)
@@ -168,7 +169,7 @@ def test_one_order_is_fixed_with_the_budget_and_kept(ledger: Ledger) -> None:
 
 
 def test_the_chosen_order_is_best_for_a_concentrated_promise_that_uses_up_the_budget() -> None:
-    from onedraw.privacy.filters import Order, filters_of
+    from onedraw.privacy.filters import Order
 
     def rho(order: float) -> float:
         found = filters_of(BUDGET, order)[2]
@@ -181,8 +182,9 @@ def test_the_chosen_order_is_best_for_a_concentrated_promise_that_uses_up_the_bu
 def test_a_promise_without_a_curve_at_the_order_is_read_by_sums() -> None:
     account = Account("patients", BUDGET, Unit()).charged(PureDP(0.1), gamma=0.0, part=None)
     promise = RenyiDP(LinearCurve(0.01), below=4.0)
-    assert account.filters[2].charge(_spend(promise))[0] == float("inf")
-    assert account.filters[1].charge(_spend(promise))[0] == float("inf")
+    _, squares, order = filters_of(account.budget, account.order)
+    assert order.charge(_spend(promise))[0] == float("inf")
+    assert squares.charge(_spend(promise))[0] == float("inf")
     assert account.has_room_for(RenyiDP(LinearCurve(1e-4), below=64.0))
 
 
@@ -196,7 +198,7 @@ def test_distances_inside_a_composition_are_charged_like_those_beside_it() -> No
     account = Account("patients", BUDGET, Unit()).charged(GaussianDP(0.1), gamma=0.0, part=None)
     inside = account.charged(compose(GaussianDP(0.1), gammas=(1e-9,)), gamma=0.0, part=None)
     beside = account.charged(GaussianDP(0.1), gamma=1e-9, part=None)
-    for one in account.filters:
+    for one in filters_of(account.budget, account.order):
         assert inside.total().charge(one) == beside.total().charge(one)
         assert beside.total().charge(one)[1] > account.total().charge(one)[1]
 

@@ -122,19 +122,16 @@ class Records(ReadWithSchema):
         if not names:
             raise InvalidSchema("No column was asked for. Name at least one of the declared columns.")
         encoders = {name: self.schema.column(name).encoder() for name in names}
-        return map(self._on_scale, self._batches(encoders))
+        encoded = self._batches(encoders)
+        if self.measure is None or self.target not in names:
+            return encoded
+        return map(partial(_on_scale, self.target, self.measure), encoded)
 
     def check_whole(self, columns: Sequence[str] | None = None) -> None:
         """Refuse a damaged file before anything is paid, where that costs next to nothing: its pages are decoded, and no cell is
         looked at. Of a long file the pass finds the damage; what was paid stands, and `resume` finishes the release."""
         person = [] if self.schema.person is None else [self.schema.person]
         self._table.check_whole(list(dict.fromkeys([*(columns or self.columns), *person])))
-
-    def _on_scale(self, batch: Batch) -> Batch:
-        if self.measure is None or self.target not in batch:
-            return batch
-        response = np.asarray(batch[self.target], dtype=np.float64)
-        return {**batch, self.target: (response - self.measure.centre) / self.measure.unit}
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
         """As encoded, from where they are: records that lie encoded in files read those instead."""
@@ -314,6 +311,11 @@ def _lacking(table: Table, absent: Sequence[str], needed: int, schema: Schema) -
         f"{table.what} lacks {listed(absent)}{role}, declared in the schema: of its {len(table.names)} columns "
         f"{needed - len(absent)} have a declared name{nearly}. {remedy}."
     )
+
+
+def _on_scale(target: str, measure: Measure, batch: Batch) -> Batch:
+    response = np.asarray(batch[target], dtype=np.float64)
+    return {**batch, target: (response - measure.centre) / measure.unit}
 
 
 def evenly(batches: Iterable[Batch], names: Iterable[str], rows: int) -> Iterator[Batch]:

@@ -116,7 +116,7 @@ class Total:
     @cached_property
     def kept_by(self) -> str:
         """What is proven to keep the budget, in words: a filter, or that the whole history is one list; empty where nothing is."""
-        filters = self.account.filters
+        filters = filters_of(self.account.budget, self.account.order)
         keeper = next((one for one in filters if one.keeps(self.charge(one))), None)
         if not self.histories or keeper is not None:
             return f"adaptive: proven filter, {keeper or filters[0]}" if filters else NO_FILTER
@@ -133,7 +133,8 @@ class Total:
         delta = self.account.budget.quoted_delta
         if self.count == 1 and self.composes_within_budget():
             return self.listed.epsilon(delta)
-        found = [one.epsilon(self.charge(one), delta) for one in self.account.filters]
+        filters = filters_of(self.account.budget, self.account.order)
+        found = [one.epsilon(self.charge(one), delta) for one in filters]
         return min(found, default=math.inf) if self.histories else 0.0
 
 
@@ -169,10 +170,6 @@ class Account:
     whole: History | None = field(default=None, repr=False)
     parts: Mapping[str, History] = field(default_factory=NONE, repr=False)
     declared: Mapping[str, Declared] = field(default_factory=NONE, repr=False)
-
-    @cached_property
-    def filters(self) -> tuple[Filter, ...]:
-        return filters_of(self.budget, self.order)
 
     def charged(self, promise: Promise, *, gamma: float, part: str | None) -> Account:
         """The account after one more reservation: one that was declared is paid for already."""
@@ -228,7 +225,7 @@ class Account:
         Asked of each filter: a part must have room in every total, by whichever filter keeps it.
         """
         best = 0.0
-        for one in self.filters:
+        for one in filters_of(self.budget, self.order):
             charges = [total.charge(one) for total in self.totals(part)]
 
             def fits(epsilon: float, one: Filter = one, charges: list[Charge] = charges) -> bool:

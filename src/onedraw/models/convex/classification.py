@@ -26,7 +26,16 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, root_up, up
 
 from .linear_model import ConvexModel, LinearModel, enforced_bounds
-from .losses import SIGNS, ExpLinearLoss, HingeLoss, HuberisedHingeLoss, LinearLoss, LogisticLoss, product_up
+from .losses import (
+    SIGNS,
+    ExpLinearLoss,
+    HingeLoss,
+    HuberisedHingeLoss,
+    LinearLoss,
+    LogisticLoss,
+    MarginLoss,
+    product_up,
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -64,14 +73,13 @@ class Logistic(TwoClasses, LinearModel, WithLikelihood):
             )
 
     @property
-    def kernel(self) -> LinearLoss:
+    def kernel(self) -> MarginLoss:
         return LogisticLoss() if self.loss == "logistic" else ExpLinearLoss(self.exponent)
 
     @property
     def fit_loss(self) -> FitLoss:
-        kernel, everywhere = self.kernel, (math.inf, SIGNS)
-        lower, upper = kernel.slopes(*everywhere)
-        return FitLoss(kernel, "one-sided", max(-lower, upper), kernel.curvatures(*everywhere)[1], "labels")
+        kernel = self.kernel
+        return FitLoss(kernel, "one-sided", kernel.steepest, kernel.curvatures(math.inf, SIGNS)[1], "labels")
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
