@@ -8,7 +8,6 @@ import onedraw as od
 from onedraw import models
 from onedraw.audit.cases import case_for, cases, examine, smallest_caught_factor
 from onedraw.audit.cases.investigation import attack_program
-from onedraw.audit.cases.regularised import jewson_case
 from onedraw.baselines.output_perturbation import NoisyMinimum, OutputPerturbation
 from onedraw.baselines.regularised_fit import least_squares_radius
 
@@ -253,6 +252,13 @@ def test_draws_of_the_program_show_a_fault_and_nothing_without_it(examined):
             generator=np.random.default_rng(seed), factor=factor,
         )  # fmt: skip
         assert any(attack.breaks(one.case.promise) is not None for attack in attacks) is broken
+
+
+def jewson_case(penalty):
+    """Errata 2: 10 rows of 20 ones, one label flipped, Laplace noise of the published scale 2/(nλε)."""
+    prior = od.Gaussian(scale=(10 * penalty) ** -0.5)
+    model = models.Logistic(features=20, bounds=(0, 1), intercept=False, prior=prior)
+    return case_for(od.calibrate(OutputPerturbation("laplace", as_published=True), model, PURE, n=10))
 
 
 @pytest.mark.parametrize(

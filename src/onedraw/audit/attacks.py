@@ -156,9 +156,7 @@ def _difference(logdensity: LogDensity, logdensity_neighbour: LogDensity, points
 
 def as_points(draws: ArrayLike) -> Array:
     """Draws as (N, d)."""
-    points = np.asarray(draws, dtype=float)
-    if points.ndim == 0:
-        points = points.reshape(1, 1)
+    points = np.atleast_1d(np.asarray(draws, dtype=float))
     return points.reshape(len(points), -1)
 
 

@@ -35,14 +35,13 @@ def epsilon_lower_bound(
     the neighbour for the first one's. **Guarantee.** If the guesses were fixed before these rounds, the bound exceeds
     the true ε with probability at most 1 − confidence.
     """
-    false_positive, false_negative = rate_limits(fp, fn, rounds0, rounds1, alpha=1.0 - confidence_of(confidence))
-    return float(epsilon_from_rates(false_positive, false_negative, probability("δ", delta)))
+    limits = rate_limits(fp, fn, rounds0, rounds1, alpha=1.0 - confidence_of(confidence))
+    return float(epsilon_from_rates(*limits, probability("δ", delta)))
 
 
 def gaussian_mu_lower_bound(fp: int, fn: int, rounds0: int, rounds1: int, confidence: float = 0.95) -> float:
     """The largest μ these counts show to be too small: μ ≥ Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) (arXiv:1905.02383), or 0."""
-    false_positive, false_negative = rate_limits(fp, fn, rounds0, rounds1, alpha=1.0 - confidence_of(confidence))
-    return mu_from_rates(false_positive, false_negative)
+    return mu_from_rates(*rate_limits(fp, fn, rounds0, rounds1, alpha=1.0 - confidence_of(confidence)))
 
 
 def renyi_lower_bound(fp: int, fn: int, rounds0: int, rounds1: int, order: float, confidence: float = 0.95) -> float:
@@ -50,8 +49,7 @@ def renyi_lower_bound(fp: int, fn: int, rounds0: int, rounds1: int, order: float
 
     A guess is a function of the draw, so the divergence of its two laws is at most that of the draws.
     """
-    false_positive, false_negative = rate_limits(fp, fn, rounds0, rounds1, alpha=1.0 - confidence_of(confidence))
-    return renyi_from_rates(false_positive, false_negative, order)
+    return renyi_from_rates(*rate_limits(fp, fn, rounds0, rounds1, alpha=1.0 - confidence_of(confidence)), order)
 
 
 def clopper_pearson_upper(k: ArrayLike, n: ArrayLike, alpha: float) -> Any:
@@ -96,9 +94,8 @@ def renyi_from_rates(false_positive: float, false_negative: float, order: float)
     power = 1.0 - false_negative  # probability of the event under the neighbour, at least this
     if not power > false_positive:
         return 0.0
-    return max(
-        _coin_divergence(power, false_positive, order), _coin_divergence(1.0 - false_positive, false_negative, order)
-    )
+    coins = (power, false_positive), (1.0 - false_positive, false_negative)
+    return max(_coin_divergence(*coin, order) for coin in coins)
 
 
 def _coin_divergence(first: float, second: float, order: float) -> float:

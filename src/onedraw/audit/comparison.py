@@ -43,20 +43,14 @@ def violation(profile: Profile, promise: Promise) -> Violation | None:
 
 def _delta_violation(profile: Profile, promise: Promise) -> Violation | None:
     """The ε at which the low end of δ exceeds the promise most; cells are halved only where that may decide."""
-    found: list[Violation] = []
-    open_questions: list[tuple[float, float, float]] = []
-    for epsilon in map(float, epsilon_grid(promise, _GRID)):
-        promised = promise.delta(epsilon)
-        low, high = profile.delta_bracket(epsilon, refine=False)
-        if low > promised:
-            found.append(Violation(promise, "delta", epsilon, promised, low))
-        elif high > promised:
-            open_questions.append((high / max(promised, 1e-300), epsilon, promised))
-    if not found and profile.continuous is not None:
-        for _, epsilon, promised in sorted(open_questions, reverse=True)[: _QUESTIONS[profile.continuous.dimension]]:
-            low, _ = profile.delta_bracket(epsilon)
-            if low > promised:
-                found.append(Violation(promise, "delta", epsilon, promised, low))
+    grid = [(epsilon, promise.delta(epsilon)) for epsilon in map(float, epsilon_grid(promise, _GRID))]
+    seen = [(*point, *profile.delta_bracket(point[0], refine=False)) for point in grid]
+    if profile.dimension and not any(low > promised for _, promised, low, _ in seen):
+        open_questions = [point for point in seen if point[3] > point[1]]
+        open_questions.sort(key=lambda point: -point[3] / max(point[1], 1e-300))
+        asked = open_questions[: _QUESTIONS[profile.dimension]]
+        seen = [(*point[:2], *profile.delta_bracket(point[0])) for point in asked]
+    found = [Violation(promise, "delta", *point[:3]) for point in seen if point[2] > point[1]]
     return max(found, key=lambda one: one.factor, default=None)
 
 

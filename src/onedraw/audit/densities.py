@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,17 +52,12 @@ class Side:
         # from the nearer end, so that an end point at 0 keeps its digits
         return np.where(t < 0.5, self.lo + width * t, self.hi - width * (1.0 - t)), np.full_like(t, math.log(width))
 
-    def probes(self, per_decade: int = 4) -> Array:
-        """Points spread over all magnitudes, towards both ends: four per power of ten in the plane, more on a line."""
-        steps = np.geomspace(1e-9, 1e9, 18 * per_decade + 1)
-        if self.open_ends == 2:
-            return np.sort(self.centre + self.scale * np.concatenate([-steps, [0.0], steps]))
-        if self.open_ends == 1:
-            return np.sort(self.lo + self.scale * steps if self.hi == math.inf else self.hi - self.scale * steps)
-        width, near = self.hi - self.lo, np.geomspace(1e-12, 0.4, 12 * per_decade)
-        middle = np.linspace(self.lo, self.hi, 5 * per_decade)[1:-1]
-        points = np.concatenate([self.lo + width * near, middle, self.hi - width * near])
-        return np.unique(points[(points > self.lo) & (points < self.hi)])
+    def probes(self, per_decade: int = 4, evenly: int = 20) -> Array:
+        """Places t in all magnitudes towards both ends and the middle, and some at even distances."""
+        near = np.geomspace(1e-10, 0.5, 10 * per_decade)
+        shares = [near, 0.5 - near, 0.5 + near, 1.0 - near, np.linspace(0.0, 1.0, evenly)]
+        t = self.span[0] + (self.span[1] - self.span[0]) * np.concatenate(shares)
+        return np.unique(t[(t > self.span[0]) & (t < self.span[1])])
 
 
 def sides_of(domain: Sequence[tuple[float, float]] | tuple[float, float]) -> tuple[Side, ...]:
@@ -134,44 +130,47 @@ class Pair:
             sides.append(side)
         return replace(self, sides=tuple(sides))
 
-    def tensor(self, axes: Sequence[Array]) -> Array:
-        return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
+    def reversed(self) -> Pair:
+        return replace(self, first=self.second, second=self.first)
+
+    def climbed(self, height: Callable[[Array], Array], start: Array, *, step: float, **options: Any) -> Array:
+        """The highest point found uphill from one inside the box, by Nelder and Mead; ``step`` is relative to it."""
+
+        def depth(point: Array) -> float:
+            inside = all(side.lo < x < side.hi for side, x in zip(self.sides, point, strict=True))
+            return -max(float(height(point[None, :])[0]), -1e300) if inside else math.inf
+
+        simplex = np.vstack([start, start + np.diag(np.maximum(np.abs(start) * step, 1e-3))])
+        with np.errstate(all="ignore"):
+            options = {**options, "initial_simplex": simplex}
+            found = optimize.minimize(depth, start, method="Nelder-Mead", options=options)
+        return np.asarray(found.x if found.fun <= depth(start) else start)
+
+
+def tensor(axes: Sequence[Array]) -> Array:
+    """All points with a coordinate from each axis."""
+    return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def _mode(pair: Pair, which: int) -> Array:
     """The highest point: the best of a coarse grid over all magnitudes, then uphill."""
-    grid = pair.tensor([side.probes() for side in pair.sides])
+    grid = pair.at(tensor([side.probes() for side in pair.sides]))[0]
     values = pair.scout(grid)[which]
     if not np.any(values > -math.inf):
         raise WrongCall(
             "a log density is −∞ or NaN wherever it was looked at: nothing to integrate. Is the domain right?"
         )
     best = grid[int(np.argmax(values))]
-
-    def height(point: Array) -> float:
-        inside = all(side.lo < x < side.hi for side, x in zip(pair.sides, point, strict=True))
-        return -float(pair.scout(point[None, :])[which][0]) if inside else math.inf
-
-    step = np.maximum(np.abs(best) * 0.1, 1e-3)
-    simplex = np.vstack([best, best + np.diag(step)])
-    options = {"xatol": 1e-9, "fatol": 1e-6, "maxiter": 400, "initial_simplex": simplex}
-    with np.errstate(all="ignore"):
-        found = optimize.minimize(height, best, method="Nelder-Mead", options=options)
-    return np.asarray(found.x if found.fun <= height(best) else best)
+    return pair.climbed(lambda at: pair.scout(at)[which], best, step=0.1, xatol=1e-9, fatol=1e-6, maxiter=400)
 
 
 def _width(pair: Pair, which: int, mode: Array, axis: int) -> float:
     """How far from the mode the log density has fallen by 1, the wider of both sides."""
     steps = np.geomspace(1e-9, 1e9, 145)
     top = float(pair.scout(mode[None, :])[which][0])
-    widths = []
-    for sign in (-1.0, 1.0):
-        points = np.repeat(mode[None, :], len(steps), axis=0)
-        points[:, axis] += sign * steps
-        side = pair.sides[axis]
-        inside = (points[:, axis] > side.lo) & (points[:, axis] < side.hi)
-        if np.any(inside):
-            fallen = pair.scout(points[inside])[which] < top - 1.0
-            if np.any(fallen):
-                widths.append(float(steps[inside][int(np.argmax(fallen))]))
-    return max(widths, default=1.0)
+    side, widths = pair.sides[axis], []
+    for places in (mode[axis] - steps, mode[axis] + steps):
+        points = np.tile(mode, (len(steps), 1))
+        points[:, axis] = np.where((places > side.lo) & (places < side.hi), places, mode[axis])
+        widths += steps[pair.scout(points)[which] < top - 1.0][:1].tolist()
+    return float(max(widths, default=1.0))

@@ -14,7 +14,7 @@ more than one of them far apart, may be missed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -27,19 +27,8 @@ from scipy import special
 from onedraw.arrays import Array
 from onedraw.audit import comparison
 from onedraw.audit.densities import LogDensity, Pair, sides_of
-from onedraw.audit.divergences import (
-    Extreme,
-    Masses,
-    directed,
-    divergence,
-    hockey_stick,
-    neyman_pearson,
-    of_atoms,
-    of_densities,
-    refined,
-    tilted_divergence,
-)
-from onedraw.audit.quadrature import Cells, Normalised, integrate
+from onedraw.audit.divergences import Found, OneWay
+from onedraw.audit.quadrature import Cells, integrate
 from onedraw.audit.results import Violation, json_object, promise_of
 from onedraw.errors import WrongCall
 from onedraw.privacy.numbers import epsilon_argument, narrowed, positive, probability, strictly_above_one
@@ -66,15 +55,14 @@ def exact_profile(
     cells, integrator = integrate(
         pair, tolerance=tolerance / 100.0, variation=_VARIATION[dimension], evaluations=_EVALUATIONS[dimension]
     )
-    totals = float(cells.first.sum()), float(cells.second.sum())
-    errors = float(cells.first_error.sum()) / totals[0], float(cells.second_error.sum()) / totals[1]
+    errors = cells.errors.sum(axis=0) / cells.masses.sum(axis=0)
     if not max(errors) <= 1e-3:
         raise WrongCall(
             f"the integral of a density was found only to within a relative {max(errors):.1g}: it may not be finite here, "
             "or be too narrow or rough. Check that the density can be normalised, or give a smaller domain."
         )
-    continuous = Normalised(pair, integrator, totals, errors)
-    return Profile(continuous.normalised(cells), tolerance, continuous)
+    integrator, cells = integrator.normalised(cells)
+    return Profile(OneWay(cells, integrator), tolerance)
 
 
 def finite_profile(probabilities: ArrayLike, probabilities_neighbour: ArrayLike, *, log: bool = False) -> Profile:
@@ -82,22 +70,18 @@ def finite_profile(probabilities: ArrayLike, probabilities_neighbour: ArrayLike,
 
     Fractions are summed exactly. With ``log=True`` the numbers are logarithms, unnormalised if need be.
     """
-    logs = [(_normalised if log else _logs)(values) for values in (probabilities, probabilities_neighbour)]
-    if logs[0].shape != logs[1].shape:
+    first, second = ((_normalised if log else _logs)(values) for values in (probabilities, probabilities_neighbour))
+    if first.shape != second.shape:
         raise WrongCall(
-            f"two laws are over the same outcomes, but vectors of {len(logs[0])} and {len(logs[1])} were given"
+            f"two laws are over the same outcomes, but vectors of {len(first)} and {len(second)} were given"
         )
-    with np.errstate(invalid="ignore"):
-        ratio = logs[0] - logs[1]
-    kept = ~np.isnan(ratio)  # an outcome that neither law has
-    first, second, ratio = np.exp(logs[0][kept])[:, None], np.exp(logs[1][kept])[:, None], ratio[kept][:, None]
-    rounding = [2.0**-48 * (1.0 + np.abs(np.where(np.isfinite(log[kept]), log[kept], 0.0))) for log in logs]
-    zeros = np.zeros((len(ratio), 1))
-    cells = Cells(
-        zeros, zeros, first, second, ratio, ratio[:, 0], ratio[:, 0], first[:, 0] * rounding[0],
-        second[:, 0] * rounding[1], np.zeros(len(ratio), dtype=np.int64),
-    )  # fmt: skip
-    return Profile(cells, 1e-12, None)
+    logs = np.stack([first, second], axis=1)
+    logs = logs[np.any(logs > -math.inf, axis=1)]  # without outcomes that neither law has
+    masses, ratio, zeros = np.exp(logs), logs[:, 0] - logs[:, 1], np.zeros((len(logs), 1))
+    rounding = 2.0**-48 * (1.0 + np.abs(np.where(np.isfinite(logs), logs, 0.0)))
+    axis = np.zeros(len(logs), dtype=np.int64)
+    cells = Cells(zeros, zeros, masses[:, :, None], ratio[:, None], ratio, ratio, masses * rounding, axis)
+    return Profile(OneWay(cells, None), 1e-12)
 
 
 def _normalised(values: ArrayLike) -> Array:
@@ -129,41 +113,43 @@ def _logs(values: Any) -> Array:
 class Profile:
     """What one pair of laws gives away; every answer is the worse of both directions."""
 
-    cells: Cells = field(repr=False)
+    way: OneWay = field(repr=False)
     tolerance: float
-    continuous: Normalised | None = field(default=None, repr=False)
+
+    @cached_property
+    def ways(self) -> tuple[OneWay, OneWay]:
+        return self.way, self.way.reversed()
+
+    @property
+    def dimension(self) -> int:
+        """Of the box that was integrated over; 0 of a sum."""
+        return 0 if self.way.integrator is None else self.way.integrator.dimension
 
     # ── the log-ratio ──
 
     @property
     def largest_log_ratio(self) -> float:
         """sup |log p/q|; ∞ where it grows without end."""
-        return max(one.value for one in self._extremes)
+        return self._largest.value
 
     @property
     def largest_log_ratio_bracket(self) -> Bracket:
         """(low, high): the low end is attained somewhere, the high end extrapolates towards the ends of the domain."""
-        return max(one.low for one in self._extremes), max(one.high for one in self._extremes)
+        return self._largest.low, self._largest.high
+
+    @property
+    def _largest(self) -> Found:
+        return worse(way.largest_log_ratio for way in self.ways)
 
     @property
     def log_ratio_range(self) -> float:
         """sup minus inf of the log-ratio: what BoundedRange is about."""
-        return self._extremes[0].value + self._extremes[1].value
+        return sum(way.largest_log_ratio.value for way in self.ways)
 
     @property
     def log_ratio_range_bracket(self) -> Bracket:
-        first, second = self._extremes
+        first, second = (way.largest_log_ratio for way in self.ways)
         return first.low + second.low, first.high + second.high
-
-    @cached_property
-    def _extremes(self) -> tuple[Extreme, Extreme]:
-        """sup of log p/q and of log q/p."""
-        if self.continuous is None:
-            return of_atoms(self.cells, 1.0), of_atoms(self.cells, -1.0)
-        first, second = self.continuous.log_totals
-        pair, numbers = self.continuous.pair, {"shift": first - second, "slack": self._normaliser_error}
-        up, down = (of_densities(pair, self.cells, sign, **numbers) for sign in (1.0, -1.0))
-        return up, down
 
     # ── δ and ε ──
 
@@ -198,40 +184,18 @@ class Profile:
         low, _, high = self._delta(0.0)
         return high - low
 
-    def _delta(self, epsilon: float, *, refine: bool = True) -> tuple[float, float, float]:
-        """(low, value, high) of the larger direction, each end over both."""
-        both = [self._one_delta(epsilon, sign, refine=False) for sign in (1.0, -1.0)]
-        if refine and self.continuous is not None:
-            floor = max(one[0] for one in both)  # a direction that cannot reach the other one needs no closer look
-            for index, sign in enumerate((1.0, -1.0)):
-                if both[index][2] > floor:
-                    both[index] = self._one_delta(epsilon, sign, refine=True)
-        low, value, high = (max(parts) for parts in zip(*both, strict=True))
-        return low, min(max(value, low), high), high
-
-    def _one_delta(self, epsilon: float, sign: float, *, refine: bool) -> tuple[float, float, float]:
-        masses = self._masses if sign > 0.0 else self._masses.reversed()
-        crossing = (masses.low < epsilon) & (masses.high > epsilon)
-        total = masses.settled(epsilon, crossing)
-        if np.any(crossing):
-            open_cells = self.cells.take(crossing)
-            if self.continuous is not None and refine:
-                total = total.plus(refined(self.continuous, open_cells, epsilon, sign=sign, tolerance=self.tolerance))
-            else:
-                total = total.plus(hockey_stick(directed(open_cells, sign), epsilon))
-        return total.bracket(self._normaliser_error)
-
-    @cached_property
-    def _masses(self) -> Masses:
-        return Masses.of(self.cells)
-
-    @property
-    def _normaliser_error(self) -> float:
-        return 0.0 if self.continuous is None else sum(self.continuous.errors)
+    def _delta(self, epsilon: float, *, refine: bool = True) -> Found:
+        both = [way.delta(epsilon) for way in self.ways]
+        if refine and self.dimension:
+            floor = worse(both).low  # a direction that cannot reach the other one needs no closer look
+            for index, way in enumerate(self.ways):
+                if both[index].high > floor:
+                    both[index] = way.delta(epsilon, tolerance=self.tolerance)
+        return worse(both)
 
     def _invert(self, delta: float, which: int) -> float:
         """The smallest ε at which the low end (0), the value (1) or the high end (2) of δ(ε) is at most δ."""
-        plane = self.continuous is not None and self.continuous.dimension == 2
+        plane = self.dimension == 2
         refine = not (plane and which == 1)  # in the plane halving is dear, and nodes alone are close
 
         def holds(epsilon: float) -> bool:
@@ -264,34 +228,19 @@ class Profile:
         levels = np.atleast_1d(np.asarray(alphas, dtype=float))
         if np.any((levels < 0.0) | (levels > 1.0) | np.isnan(levels)):
             raise WrongCall("a type I error lies in [0, 1]")
-        first, second = self._curves
-        return np.asarray(np.minimum(np.interp(levels, *first), np.interp(levels, *second)))
-
-    @cached_property
-    def _curves(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        return neyman_pearson(directed(self.cells, 1.0)), neyman_pearson(directed(self.cells, -1.0))
+        return np.asarray(np.min([np.interp(levels, *way.curve) for way in self.ways], axis=0))
 
     def renyi(self, order: float) -> float:
         """max of D_λ(P‖Q) and D_λ(Q‖P); ∞ where the integral diverges."""
-        return max(self._renyi(strictly_above_one("the order", order), sign)[1] for sign in (1.0, -1.0))
+        return self._renyi(order).value
 
     def renyi_bracket(self, order: float) -> Bracket:
-        both = [self._renyi(strictly_above_one("the order", order), sign) for sign in (1.0, -1.0)]
-        return max(one[0] for one in both), max(one[2] for one in both)
+        found = self._renyi(order)
+        return found.low, found.high
 
-    def _renyi(self, order: float, sign: float) -> tuple[float, float, float]:
-        masses = self._masses if sign > 0.0 else self._masses.reversed()
-        if self.continuous is None:
-            merged = divergence(masses.first, masses.second, order)
-            slack = 2.0**-44 * (1.0 + abs(merged)) if merged < math.inf else 0.0
-            return max(0.0, merged - slack), max(0.0, merged), merged + slack
-        # the least the cells can mean: in the tails their errors are not small beside their masses
-        merged = divergence(
-            np.maximum(masses.first - masses.first_error, 0.0), masses.second + masses.second_error, order
-        )
-        floor = merged - order / (order - 1.0) * self._normaliser_error - 1e-12
-        low, value, high = tilted_divergence(self.continuous, order, sign)
-        return max(0.0, low, floor), max(0.0, value, floor), max(high, floor)
+    def _renyi(self, order: float) -> Found:
+        order = strictly_above_one("the order", order)
+        return worse(way.renyi(order) for way in self.ways)
 
     # ── against a promise ──
 
@@ -308,7 +257,7 @@ class Profile:
     def gaussian_mu(self) -> float:
         """The smallest μ for which δ(ε) of this pair lies below that of GaussianDP(μ), over a grid of ε; from below."""
         top = self.largest_log_ratio if self.largest_log_ratio < math.inf else self._invert(1e-9, 1)
-        refine = self.continuous is not None and self.continuous.dimension == 1
+        refine = self.dimension == 1
         grid = map(float, np.linspace(0.0, min(top, 60.0), 41))
         lows = [(self._delta(epsilon, refine=refine)[0], epsilon) for epsilon in grid]
         believed = [(low, epsilon) for low, epsilon in lows if low > max(1e-12, 10.0 * self.tolerance)]
@@ -318,12 +267,18 @@ class Profile:
         """The numbers of the profile, for JSON; null is unbounded."""
         epsilons = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
         return json_object({
-            "method": "summation" if self.continuous is None else f"quadrature in d = {self.continuous.dimension}",
+            "method": f"quadrature in d = {self.dimension}" if self.dimension else "summation",
             "largest_log_ratio": self.largest_log_ratio, "largest_log_ratio_bracket": self.largest_log_ratio_bracket,
             "log_ratio_range": self.log_ratio_range, "accuracy": self.accuracy,
             "error": self.error,
             "delta": {f"{epsilon:g}": self._delta(epsilon, refine=False)[1] for epsilon in epsilons},
         })  # fmt: skip
+
+
+def worse(both: Iterable[Found]) -> Found:
+    """Of both directions, each end by itself."""
+    low, value, high = (max(parts) for parts in zip(*both, strict=True))
+    return Found(low, min(max(value, low), high), high)
 
 
 def _first_true(holds: Callable[[float], bool], begin: float, *, steps: int) -> float:

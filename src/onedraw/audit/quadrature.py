@@ -11,12 +11,14 @@ Everything is computed from logarithms, so densities may be unnormalised and as 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from onedraw.arrays import Array, Integers, Mask
-from onedraw.audit.densities import Pair
+from onedraw.audit.densities import Pair, tensor
 from onedraw.errors import WrongCall
 
 _QK15 = np.array([
@@ -54,67 +56,81 @@ _INITIAL = {1: 64, 2: 8}
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """n cells of m nodes: at each node the two masses and the log-ratio, of each cell the errors and the ratio's range.
+    """n cells of m nodes: at each node two masses, (n, 2, m), and the log-ratio; of each cell two errors and a range.
 
-    Unnormalised until ``Partition`` divides by the totals; ``low`` and ``high`` reach a little beyond the nodes.
+    ``low`` and ``high`` of the ratio reach a little beyond its nodes.
     """
 
     corner: Array
     width: Array
-    first: Array
-    second: Array
+    nodes: Array
     ratio: Array
     low: Array
     high: Array
-    first_error: Array
-    second_error: Array
+    errors: Array
     axis: Integers
 
     def __len__(self) -> int:
         return len(self.low)
 
+    @cached_property
+    def masses(self) -> Array:
+        """(n, 2): all that matters of a cell that a level of the ratio does not pass through."""
+        return np.asarray(self.nodes.sum(axis=2))
+
     def take(self, which: Array | Mask) -> Cells:
         return Cells(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cells]) -> Cells:
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
+
+    def reversed(self) -> Cells:
+        """The same, the second law first."""
+        nodes, errors = self.nodes[:, ::-1], self.errors[:, ::-1]
+        return replace(self, nodes=nodes, ratio=-self.ratio, low=-self.high, high=-self.low, errors=errors)
 
 
 @dataclass(frozen=True, eq=False)
 class Integrator:
-    """Evaluates cells of a pair of densities: constant shifts keep exp from overflowing."""
+    """Evaluates cells of a pair of densities, each over e^shift; ``slack``: relative errors of what these stand for."""
 
     pair: Pair
-    shift: tuple[float, float]
+    shift: Array
+    slack: float = 0.0
+
+    @property
+    def dimension(self) -> int:
+        return len(self.pair.sides)
+
+    def reversed(self) -> Integrator:
+        return replace(self, pair=self.pair.reversed(), shift=self.shift[::-1])
 
     def start(self) -> Cells:
-        number = _INITIAL[len(self.pair.sides)] + 1
-        edges = [np.linspace(*side.span, number) for side in self.pair.sides]
-        corner = self.pair.tensor([edge[:-1] for edge in edges])
+        edges = [np.linspace(*side.span, _INITIAL[self.dimension] + 1) for side in self.pair.sides]
+        corner = tensor([edge[:-1] for edge in edges])
         width = np.repeat(np.array([[edge[1] - edge[0] for edge in edges]]), len(corner), axis=0)
         return self.evaluate(corner, width)
 
     def evaluate(self, corner: Array, width: Array) -> Cells:
-        count, dimension = corner.shape
-        unit = self.pair.tensor([NODES] * dimension)
-        t = (corner[:, None, :] + width[:, None, :] * unit[None, :, :]).reshape(-1, dimension)
-        points, jacobian = self.pair.at(t)
-        logs = self.pair.values(points)
-        volume = np.log(np.prod(width, axis=1))[:, None]
-        shape = (count, len(unit))
-        density = [np.exp((logs[i] + jacobian).reshape(shape) + volume - self.shift[i]) for i in (0, 1)]
+        best, coarse, partial = _RULES[self.dimension]
+        t = corner[:, None, :] + width[:, None, :] * tensor([NODES] * self.dimension)
+        points, jacobian = self.pair.at(t.reshape(-1, self.dimension))
+        logs = np.stack(self.pair.values(points)).reshape(2, len(corner), -1).swapaxes(0, 1)
+        relative = logs - self.shift[:, None]
+        volume = np.log(np.prod(width, axis=1))[:, None] + jacobian.reshape(len(corner), -1)
+        density = np.exp(relative + volume[:, None, :])
         with np.errstate(invalid="ignore"):
-            ratio = (logs[0] - self.shift[0] - logs[1] + self.shift[1]).reshape(shape)
-        best, coarse, partial = _RULES[dimension]
-        errors = [np.abs(d @ best - d @ coarse) + 2.0**-50 * (d @ best) for d in density]
-        if dimension == 1:
-            ends = [_end_errors(d, corner[:, 0], width[:, 0], self.pair.sides[0].span) for d in density]
-            errors = [np.maximum(error, end) for error, end in zip(errors, ends, strict=True)]
-        low, high = _range(ratio, ROUNDING * (np.abs(logs[0]) + np.abs(logs[1])).reshape(shape))
-        return Cells(
-            corner, width, density[0] * best, density[1] * best, ratio, low, high, errors[0], errors[1],
-            _worse_axis(density[0] + density[1], ratio, best, partial),
-        )  # fmt: skip
+            ratio = relative[:, 0] - relative[:, 1]
+        errors = np.abs(density @ best - density @ coarse) + 2.0**-50 * (density @ best)
+        if self.dimension == 1:
+            errors = np.maximum(errors, _end_errors(density, corner[:, 0], width[:, 0], self.pair.sides[0].span))
+        low, high = _range(ratio, ROUNDING * np.abs(logs).sum(axis=1))
+        axis = _worse_axis(density.sum(axis=1), ratio, best, partial)
+        return Cells(corner, width, density * best, ratio, low, high, errors, axis)
 
-    def split(self, cells: Cells, *, totals: tuple[float, float] = (1.0, 1.0)) -> Cells:
-        """Each cell halved along the axis where it errs more; ``totals`` is what its masses were divided by.
+    def split(self, cells: Cells) -> Cells:
+        """Each cell halved along the axis where it errs more.
 
         By accident the two rules may agree on a kink. So a half also carries half of what the two halves together
         differ from the whole they came from.
@@ -125,46 +141,19 @@ class Integrator:
         upper = cells.corner.copy()
         upper[rows, cells.axis] += width[rows, cells.axis]
         halves = self.evaluate(np.concatenate([cells.corner, upper]), np.concatenate([width, width]))
+        lower, higher = np.split(halves.masses, 2)
+        surprise = np.abs(lower + higher - cells.masses) / 2.0
+        return replace(halves, errors=np.maximum(halves.errors, np.tile(surprise, (2, 1))))
 
-        def error(own: Array, parts: Array, wholes: Array) -> Array:
-            masses, count = parts.sum(axis=1), len(wholes)
-            surprise = np.abs(masses[:count] + masses[count:] - wholes.sum(axis=1)) / 2.0
-            return np.asarray(np.maximum(own, np.tile(surprise, 2)))
-
-        first = error(halves.first_error, halves.first, cells.first * totals[0])
-        second = error(halves.second_error, halves.second, cells.second * totals[1])
-        return replace(halves, first_error=first, second_error=second)
-
-
-@dataclass(frozen=True, eq=False)
-class Normalised:
-    """An integrator that knows the two totals and their relative errors: what is needed to look closer at any cell."""
-
-    pair: Pair
-    integrator: Integrator
-    totals: tuple[float, float]
-    errors: tuple[float, float]
-
-    @property
-    def dimension(self) -> int:
-        return len(self.pair.sides)
-
-    @property
-    def log_totals(self) -> tuple[float, float]:
-        (first, second), shift = self.totals, self.integrator.shift
-        return math.log(first) + shift[0], math.log(second) + shift[1]
-
-    def normalised(self, cells: Cells) -> Cells:
-        first, second = self.totals
-        shift = math.log(first) - math.log(second)
-        return replace(
-            cells, first=cells.first / first, second=cells.second / second, ratio=cells.ratio - shift,
-            low=cells.low - shift, high=cells.high - shift, first_error=cells.first_error / first,
-            second_error=cells.second_error / second,
+    def normalised(self, cells: Cells) -> tuple[Integrator, Cells]:
+        """The same with a total of 1 for both laws."""
+        totals = cells.masses.sum(axis=0)
+        errors, logs = cells.errors / totals, np.log(totals)
+        moved = logs[0] - logs[1]
+        return replace(self, shift=self.shift + logs, slack=float(errors.sum())), replace(
+            cells, nodes=cells.nodes / totals[:, None], ratio=cells.ratio - moved, low=cells.low - moved,
+            high=cells.high - moved, errors=errors,
         )  # fmt: skip
-
-    def split(self, cells: Cells) -> Cells:
-        return self.normalised(self.integrator.split(cells, totals=self.totals))
 
 
 def splittable(cells: Cells) -> Mask:
@@ -182,37 +171,33 @@ def integrate(pair: Pair, *, tolerance: float, variation: float, evaluations: in
     integrator = Integrator(pair, _shifts(pair))
     active = integrator.start()
     settled: list[Cells] = []
-    masses = np.zeros(2)  # of the settled cells
-    spent = active.first.size
+    mass = np.zeros(2)  # of the settled cells
+    spent = active.nodes.size // 2
     for _ in range(_ROUNDS):
-        totals = np.maximum(masses + np.array([active.first.sum(), active.second.sum()]), 1e-300)
-        first, second = active.first.sum(axis=1) / totals[0], active.second.sum(axis=1) / totals[1]
-        error = active.first_error / totals[0] + active.second_error / totals[1]
+        totals = np.maximum(mass + active.masses.sum(axis=0), 1e-300)
+        shares, error = active.masses / totals, (active.errors / totals).sum(axis=1)
         with np.errstate(invalid="ignore"):  # a cell on which one law vanishes has no range, and δ no kink
             varies = np.nan_to_num(-np.expm1(-np.maximum(active.high - active.low, 0.0)))
-        inexact = error > np.maximum(tolerance / 400.0, 2.0**-46 * (first + second))
-        wanted = (inexact | (np.maximum(first, second) * varies > variation)) & splittable(active)
-        spent += 2 * int(wanted.sum()) * active.first.shape[1]
+        inexact = error > np.maximum(tolerance / 400.0, 2.0**-46 * shares.sum(axis=1))
+        wanted = (inexact | (shares.max(axis=1) * varies > variation)) & splittable(active)
+        spent += int(wanted.sum()) * active.nodes[0].size
         if not np.any(wanted) or spent > evaluations:
             break
         done = active.take(~wanted)
-        masses += [done.first.sum(), done.second.sum()]
+        mass += done.masses.sum(axis=0)
         settled.append(done)
         active = integrator.split(active.take(wanted))
-    parts = [*settled, active]
-    names = Cells.__dataclass_fields__
-    return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names)), integrator
+    return Cells.joined([*settled, active]), integrator
 
 
-def _shifts(pair: Pair) -> tuple[float, float]:
+def _shifts(pair: Pair) -> Array:
     """The largest values seen, with the volume element: what exp must not overflow at."""
     number = 403 if len(pair.sides) == 1 else 83
-    t = pair.tensor([np.linspace(*side.span, number)[1:-1] for side in pair.sides])
-    points, jacobian = pair.at(t)
-    tops = [float(np.max(log + jacobian)) for log in pair.values(points)]
-    if not all(map(math.isfinite, tops)):
+    points, jacobian = pair.at(tensor([np.linspace(*side.span, number)[1:-1] for side in pair.sides]))
+    tops = np.max(np.stack(pair.values(points)) + jacobian, axis=1)
+    if not np.all(np.isfinite(tops)):
         raise WrongCall("a log density is −∞ wherever it was looked at: nothing to integrate. Is the domain right?")
-    return tops[0], tops[1]
+    return np.asarray(tops)
 
 
 def _end_errors(density: Array, corner: Array, width: Array, span: tuple[float, float]) -> Array:
@@ -221,16 +206,14 @@ def _end_errors(density: Array, corner: Array, width: Array, span: tuple[float, 
     With the power law through the two nodes nearest the end the mass is g·u/ν·(h/u)^ν, u being the distance from the
     end; ν ≤ 0 is a mass without bound. At ν ≥ 1 the density is finite and the rules can be trusted.
     """
-    found = np.zeros(len(density))
+    found = np.zeros(density.shape[:2])
     for place, node, following in ((corner <= span[0], 0, 1), (corner + width >= span[1], -1, -2)):
-        for cell in np.flatnonzero(place):
-            near, next_one = float(density[cell, node]), float(density[cell, following])
-            if not (near > 0.0 and next_one > 0.0):
-                continue
-            exponent = 1.0 + math.log(near / next_one) / math.log(NODES[0] / NODES[1])
-            if exponent < 0.99:
-                whole = near * NODES[0] ** (1.0 - exponent) / exponent if exponent > 0.0 else math.inf
-                found[cell] = abs(whole - float(density[cell] @ KRONROD))
+        near, next_one = density[place, :, node], density[place, :, following]
+        with np.errstate(all="ignore"):
+            exponent = 1.0 + np.log(near / next_one) / math.log(NODES[0] / NODES[1])
+            whole = np.where(exponent > 0.0, near * NODES[0] ** (1.0 - exponent) / exponent, math.inf)
+        infinite = (near > 0.0) & (next_one > 0.0) & (exponent < 0.99)
+        found[place] = np.where(infinite, np.abs(whole - density[place] @ KRONROD), 0.0)
     return found
 
 

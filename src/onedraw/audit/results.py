@@ -34,11 +34,13 @@ def promise_of(value: Any) -> Promise:
 
 
 def json_object(values: dict[str, Any]) -> dict[str, Any]:
-    """The same with numbers JSON can hold: infinite and undefined ones become null."""
+    """The same with what JSON can hold: infinite and undefined numbers become null, values of ours what they say."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
             return json_object(value)
+        if hasattr(value, "to_dict"):
+            return value.to_dict()
         if isinstance(value, list | tuple):
             return [plain(item) for item in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -74,7 +76,7 @@ class Violation:
         return f"{name} is promised to be at most {_short(self.promised)} and is at least {_short(self.found)}, {sure}"
 
     def to_dict(self) -> dict[str, Any]:
-        return json_object({**vars(self), "promise": self.promise.to_dict()})
+        return json_object(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,13 +172,8 @@ class PairFinding:
         return max(shown, default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "pair": self.pair,
-            "method": self.method,
-            "profile": None if self.profile is None else self.profile.to_dict(),
-            "attacks": [attack.to_dict() for attack in self.attacks],
-            "violation": None if self.violation is None else self.violation.to_dict(),
-        }
+        found = {"profile": self.profile, "attacks": self.attacks, "violation": self.violation}
+        return json_object({"pair": self.pair, "method": self.method, **found})
 
 
 @dataclass(frozen=True)
@@ -215,10 +212,9 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         return json_object({
-            "promise": self.promise.to_dict(), "promised_epsilon": self.promised_epsilon,
+            "promise": self.promise, "promised_epsilon": self.promised_epsilon,
             "epsilon_lower_bound": self.epsilon_lower_bound, "delta": self.delta, "confidence": self.confidence,
-            "passed": self.passed, "violation": None if self.violation is None else self.violation.to_dict(),
-            "findings": [finding.to_dict() for finding in self.findings],
+            "passed": self.passed, "violation": self.violation, "findings": self.findings,
         })  # fmt: skip
 
     def to_json(self, *, indent: int | None = 2) -> str:

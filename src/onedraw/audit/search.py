@@ -234,11 +234,13 @@ class WorstPair(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """n records, the one that is replaced and its replacement."""
+    """n records, the one that is replaced and its replacement; the score, and how far the next move goes."""
 
     rows: Array
     replacement: Array
     place: int
+    value: float = -math.inf
+    size: float = 0.5
 
 
 def worst_pair(
@@ -250,38 +252,25 @@ def worst_pair(
     positive_integer("evaluations", evaluations)
     tried = 0
 
-    def value(candidate: _Candidate) -> float:
+    def scored(candidate: _Candidate) -> _Candidate:
         nonlocal tried
         tried += 1
         found = float(score(*_datasets(candidate, domain)))
-        return -math.inf if math.isnan(found) else found
+        return candidate._replace(value=-math.inf if math.isnan(found) else found)
 
-    pool: list[tuple[float, int, _Candidate]] = []
-    if start is not None:
-        first = _given(start, domain, n)
-        pool.append((value(first), 0, first))
+    chains = [] if start is None else [scored(_given(start, domain, n))]
     while tried < max(1, round(_RESTARTS * evaluations)):
-        candidate = _random(domain, n, generator)
-        pool.append((value(candidate), tried, candidate))
-    pool.sort(key=lambda entry: (-entry[0], entry[1]))
-    chains = [(best, candidate) for best, _, candidate in pool[:_CHAINS]]
-    sizes = [0.5] * len(chains)
-    while tried < evaluations and chains[0][0] < math.inf:
+        chains.append(scored(_random(domain, n, generator)))
+    chains = sorted(chains, key=lambda one: -one.value)[:_CHAINS]
+    while tried < evaluations and chains[0].value < math.inf:
         # the best chain gets every second move, so that a few bad starts cost little
         place = 0 if tried % 2 else int(generator.integers(len(chains)))
-        best, candidate = chains[place]
-        moved = _moved(candidate, domain, generator, size=sizes[place])
-        found = value(moved)
-        if found > best:
-            chains[place], sizes[place] = (found, moved), min(1.0, sizes[place] * 1.5)
-        else:
-            if found == best:
-                chains[place] = (found, moved)
-            sizes[place] = max(1e-3, sizes[place] * 0.9)
-        order = sorted(range(len(chains)), key=lambda i: -chains[i][0])
-        chains, sizes = [chains[i] for i in order], [sizes[i] for i in order]
-    best, candidate = chains[0]
-    return WorstPair(*_datasets(candidate, domain), best)
+        best = chains[place]
+        moved = scored(_moved(best, domain, generator))
+        size = min(1.0, best.size * 1.5) if moved.value > best.value else max(1e-3, best.size * 0.9)
+        chains[place] = (moved if moved.value >= best.value else best)._replace(size=size)
+        chains.sort(key=lambda one: -one.value)
+    return WorstPair(*_datasets(chains[0], domain), chains[0].value)
 
 
 def _datasets(candidate: _Candidate, domain: Domain) -> tuple[Array, Array]:
@@ -298,8 +287,8 @@ def _random(domain: Domain, n: int, generator: np.random.Generator) -> _Candidat
     return _Candidate(rows, domain.sample(1, generator)[0], int(generator.integers(n)))
 
 
-def _moved(candidate: _Candidate, domain: Domain, generator: np.random.Generator, *, size: float) -> _Candidate:
-    rows, replacement, index = candidate.rows.copy(), candidate.replacement, candidate.place
+def _moved(candidate: _Candidate, domain: Domain, generator: np.random.Generator) -> _Candidate:
+    rows, replacement, index, _, size = candidate._replace(rows=candidate.rows.copy())
     kind = generator.random()
     if kind < 0.35:
         replacement = domain.move(replacement, generator, size=size)

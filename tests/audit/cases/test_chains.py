@@ -13,7 +13,7 @@ import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import chains, examine
 from onedraw.audit.cases.chain_program import Along, Program
-from onedraw.audit.cases.chains import circle, path_law
+from onedraw.audit.cases.chains import circle
 from onedraw.errors import WrongCall
 from onedraw.mechanisms import BarkerPath
 from onedraw.mechanisms.barker_path import Barker
@@ -134,6 +134,19 @@ HINGE = Hinge(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0))
 
 def program(model, records):
     return Program.of(Barker(), model, NUMBERS, records)
+
+
+def path_law(program, directions):
+    """The probabilities of all 2^T bit strings along T given directions, the last bit changing fastest."""
+    paths = {(): (program.start, 1.0)}
+    for direction in directions:
+        longer = {}
+        for bits, (state, so_far) in paths.items():
+            for one in program.outcomes(state, program.along(direction)):
+                _, before = longer.get((*bits, one.decision), (one.state, 0.0))
+                longer[*bits, one.decision] = one.state, before + so_far * one.chance
+        paths = longer
+    return np.array([chance for _, (_, chance) in sorted(paths.items(), key=lambda one: one[0])])
 
 
 def neighbours(generator: np.random.Generator, n: int = 9):

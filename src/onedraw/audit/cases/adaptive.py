@@ -12,11 +12,9 @@ one flipped response moves it.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +27,8 @@ from onedraw.plans import Plan
 from onedraw.privacy import Promise
 from onedraw.samplers.noise import Noise as Drawn
 
-from .case import TOLERANCE, Case, LogDensity, Pair, eligible
-from .laws import Law, Noise, shifted
+from .case import Case, Pair, cases_of
+from .laws import Law, LawCase, Noise, normal_cells, shifted
 from .losses import records_of
 from .staged import EACH_STAGE, Recorded
 
@@ -40,22 +38,15 @@ ATTAINED = "each stage meets its own worst pair: λ₁ moves by B², and the sum
 SHARP = "the bound of λ₁ is sharp, the ball small beside 2Y/B, one response flips; the δ for a missed bound is not used"
 
 
-@dataclass(frozen=True)
 class AdaSSPCase(Case):
     """Three Gaussian stages."""
 
-    noises: ClassVar[tuple[str, ...]] = ("eigenvalue_noise", "squares_noise", "products_noise")
-    without_draws: ClassVar[str] = "its program is replayed instead"
+    noises = ("eigenvalue_noise", "squares_noise", "products_noise")
+    without_draws = "its program is replayed instead"
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        """Of two normal laws so far apart, by quadrature."""
-        half = self.distance(pair, self.numbers(factor)) / 2.0
-        end = half + REACH
-
-        def law(centre: float) -> LogDensity:
-            return lambda points: -0.5 * (np.asarray(points, dtype=np.float64).reshape(-1) - centre) ** 2
-
-        return audit.exact_profile(law(half), law(-half), ((-end, end),), tolerance=TOLERANCE)
+        """Of two normal laws so far apart."""
+        return audit.finite_profile(*normal_cells(self.distance(pair, self.numbers(factor)), reach=REACH, cells=CELLS))
 
     def distance(self, pair: Pair, numbers: dict[str, float]) -> float:
         """In units of the noise."""
@@ -75,7 +66,7 @@ class AdaSSPCase(Case):
 
     def moved(self, pair: Pair) -> tuple[float, float, float]:
         """By two tables."""
-        (A, b), (C, d) = (self.sums(data) for data in (pair.first, pair.second))
+        (A, b), (C, d) = (self.sums(data) for data in pair)
         least = abs(np.linalg.eigvalsh(A)[0] - np.linalg.eigvalsh(C)[0])
         return float(least), float(np.linalg.norm(A - C)), float(np.linalg.norm(b - d))
 
@@ -85,9 +76,7 @@ class AdaSSPCase(Case):
 
     def replayed(self) -> tuple[str, ...]:
         """Both tables of the last pair through the program, its sums and noises written down."""
-        return tuple(
-            found for data in (self.pairs[-1].first, self.pairs[-1].second) for found in self._departures(data)
-        )
+        return tuple(found for data in self.pairs[-1] for found in self._departures(data))
 
     def _departures(self, data: Any) -> list[str]:
         target = self.plan.target(self.plan.model.summarise(data))
@@ -131,26 +120,22 @@ def ada_ssp_case(plan: Plan, *, label: str = "") -> AdaSSPCase:
     return AdaSSPCase(plan, (*EACH_STAGE, tables), ATTAINED, True, label)
 
 
-@dataclass(frozen=True)
-class AdaOPSCase(Case):
+class AdaOPSCase(LawCase):
     """One coefficient without an intercept: what each stage says, given the stages before."""
 
-    weights: ClassVar[tuple[str, ...]] = ("length_mu", "draw_mu")
-    noises: ClassVar[tuple[str, ...]] = ("eigenvalue_noise",)
-    without_draws: ClassVar[str] = "its draw depends on two stages before it; it is compared with its law in the tests"
+    weights = ("length_mu", "draw_mu")
+    noises = ("eigenvalue_noise",)
+    without_draws = "its draw depends on two stages before it; it is compared with its law in the tests"
 
-    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+    def law(self, pair: Pair, factor: float = 1.0) -> Law:
         numbers, (reach, bound) = self.numbers(factor), longest(self.plan)
         together = self.plan.n * reach**2
         sensitivity = math.log1p(reach**2 / together)
         size = 2.0 * bound
         moved = math.log((size + reach * 2.0 * reach * bound / together) / size)  # θ̂ from 0 to 2BY/(λ + λ₁)
-        laws = [
-            shifted(reach**2 / numbers["eigenvalue_noise"], Noise(1.0, 1, False)),
-            shifted(moved / sensitivity * numbers["length_mu"], Noise(1.0, 1, False)),
-            self.draw(together, numbers["draw_mu"]),
-        ]
-        return functools.reduce(operator.mul, laws).profile()
+        shifts = reach**2 / numbers["eigenvalue_noise"], moved / sensitivity * numbers["length_mu"]
+        laws = (shifted(shift, Noise(1.0, 1, False)) for shift in shifts)
+        return Law.together([*laws, self.draw(together, numbers["draw_mu"])])
 
     def draw(self, together: float, mu: float) -> Law:
         """∝ exp(−γ/2·(λ + λ₁)θ² + γbθ) on the interval, for b = −BY and b = BY: n − 1 others that balance."""
@@ -161,28 +146,19 @@ class AdaOPSCase(Case):
         return Law(*(one - np.logaddexp.reduce(one) for one in laws)).merged(1000)
 
 
-def ada_ops_case(plan: Plan, *, label: str = "") -> AdaOPSCase:
-    return AdaOPSCase(plan, (Pair("one response flipped", None, None),), SHARP, False, label)
-
-
-_PRIOR = Gaussian(scale=1.0, radius=2.0)
+ada_ops_case = partial(AdaOPSCase, pairs=(Pair("one response flipped", None, None),), reason=SHARP, attained=False)
 
 
 def ada_ssp_cases(budget: Promise) -> list[Case]:
     """Rows in a box and in a ball."""
-    models = {
-        "box": LeastSquares(features=3, bounds=(-1, 1), response_bound=1.0, prior=_PRIOR),
-        "ball": LeastSquares(features=2, data_norm=2.0, response_bound=5.0, prior=_PRIOR),
-    }
-    return [
-        ada_ssp_case(plan, label=name)
-        for name, model in models.items()
-        for plan in eligible(AdaSSP(), model, budget, n=50)
-    ]
+    prior = Gaussian(scale=1.0, radius=2.0)
+    box = LeastSquares(features=3, bounds=(-1, 1), response_bound=1.0, prior=prior)
+    ball = LeastSquares(features=2, data_norm=2.0, response_bound=5.0, prior=prior)
+    return cases_of(ada_ssp_case, [("box", AdaSSP(), box), ("ball", AdaSSP(), ball)], budget, n=50)
 
 
 def ada_ops_cases(budget: Promise) -> list[Case]:
     model = LeastSquares(
         features=1, bounds=(-1, 1), intercept=False, response_bound=1.0, prior=Gaussian(scale=1.0, radius=0.01)
     )
-    return [ada_ops_case(plan) for plan in eligible(AdaOPS(), model, budget, n=100_000)]
+    return cases_of(ada_ops_case, [("", AdaOPS(), model)], budget, n=100_000)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -38,6 +38,9 @@ class Pair:
     name: str
     first: Any
     second: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.first, self.second))
 
 
 @dataclass(frozen=True)
@@ -133,28 +136,27 @@ class Case(abc.ABC):
 
     def faulty(self, factor: float) -> Plan:
         """The plan with the planted fault: the same promise, other numbers."""
-        return replace(self.plan, numbers=tuple(self.numbers(factor).items()))
+        numbers = self.numbers(factor)
+        return replace(self.plan, numbers=tuple((name, numbers[name]) for name, _ in self.plan.numbers))
 
 
-@dataclass(frozen=True)
 class FiniteCase(Case):
     """A law with finitely many outcomes, by summation."""
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        return audit.finite_profile(*(self.law(records, factor) for records in (pair.first, pair.second)))
+        return audit.finite_profile(*(self.law(records, factor) for records in pair))
 
     @abc.abstractmethod
     def law(self, records: Any, factor: float = 1.0) -> Array:
         """The probabilities of the outcomes."""
 
 
-@dataclass(frozen=True)
 class DensityCase(Case):
     """A law with a density in one or two dimensions, by quadrature."""
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        first, second = (self.integrand(records, factor) for records in (pair.first, pair.second))
-        return audit.exact_profile(first, second, self.domain(pair, factor), tolerance=TOLERANCE)
+        laws = (self.integrand(records, factor) for records in pair)
+        return audit.exact_profile(*laws, self.domain(pair, factor), tolerance=TOLERANCE)
 
     def integrand(self, records: Any, factor: float) -> LogDensity:
         """The log density in the coordinates of the quadrature, which need not be those of the draw."""
@@ -179,7 +181,7 @@ class NormalCase(DensityCase):
         return lambda draws: -((np.asarray(draws).reshape(len(draws), -1)[:, 0] - mean) ** 2) / (2.0 * variance)
 
     def domain(self, pair: Pair, factor: float) -> Any:
-        (first, variance), (second, _) = (self.moments(records, factor) for records in (pair.first, pair.second))
+        (first, variance), (second, _) = (self.moments(records, factor) for records in pair)
         margin = 14.0 * math.sqrt(variance)
         return ((min(first, second) - margin, max(first, second) + margin),)
 
@@ -211,6 +213,14 @@ def eligible(mechanism: Any, model: Any, budget: Promise, *, n: int) -> list[Pla
         return [calibrate(mechanism, model, budget, n=n)]
     except PromiseRefused:
         return []
+
+
+def cases_of(
+    build: Callable[..., Case], asked: Iterable[tuple[str, Any, Any]], budget: Promise, *, n: int
+) -> list[Case]:
+    """Of (label, mechanism, model) those that keep the budget."""
+    plans = [(label, plan) for label, mechanism, model in asked for plan in eligible(mechanism, model, budget, n=n)]
+    return [build(plan, label=label) for label, plan in plans]
 
 
 def pure(budget: Promise) -> PureDP:

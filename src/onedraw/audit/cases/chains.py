@@ -1,5 +1,4 @@
-"""Steps of Barker's test along random directions of the plane, by running the step that is shipped; a whole path, by
-summation.
+"""Steps of Barker's test along random directions of the plane, by running the step that is shipped.
 
 What a step publishes is (e, bit). Its program is run along every direction of a fine grid and for every answer of its
 secret (`chain_program`), which says with what chance it would have given that one: a finite law, without a draw. A mean over
@@ -8,13 +7,11 @@ on each side, λ_e is ±s_e/2 on the two data sets, and the bound for a uniform 
 
 Replayed, every chance is held against the formula of the paper: at the start θ₀ a step proposes θ₀ + Re and takes it with
 probability σ(λ_e), λ_e = log π(θ₀ + Re)/π(θ₀) + wΣ[φ(θ₀ᵀx, y) − φ((θ₀ + Re)ᵀx, y)]. A step that is wrong and no less private
-shows there. `path_law` is the law of all 2^T bit strings of T steps along given directions, for the tests.
+shows there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,7 @@ from onedraw.mechanisms.chain_kernel import Kernel
 from onedraw.models import Gaussian, Hinge, Logistic
 from onedraw.privacy import Promise, RenyiDP
 
-from .case import Case, FiniteCase, eligible, no_formula
+from .case import Case, FiniteCase, cases_of, no_formula
 from .chain_program import Program
 from .losses import flips, loss_of, of_classes, records_of
 
@@ -57,19 +54,6 @@ def step_law(program: Program, directions: Array) -> Array:
     return np.stack(found, axis=1)[::-1].reshape(-1) / len(directions)
 
 
-def path_law(program: Program, directions: Sequence[Array]) -> Array:
-    """The probabilities of all 2^T bit strings along T given directions, the last bit changing fastest."""
-    paths: dict[tuple[int, ...], tuple[Array, float]] = {(): (program.start, 1.0)}
-    for direction in directions:
-        longer: dict[tuple[int, ...], tuple[Array, float]] = {}
-        for bits, (state, so_far) in paths.items():
-            for one in program.outcomes(state, program.along(direction)):
-                _, before = longer.get((*bits, one.decision), (one.state, 0.0))
-                longer[*bits, one.decision] = one.state, before + so_far * one.chance
-        paths = longer
-    return np.array([chance for _, (_, chance) in sorted(paths.items(), key=lambda one: one[0])])
-
-
 # ── the formula ──
 
 
@@ -92,7 +76,6 @@ def log_ratios(model: Any, numbers: Any, records: Any, state: Array, directions:
 # ── cases ──
 
 
-@dataclass(frozen=True)
 class BarkerStepCase(FiniteCase):
     """The first step of a path: a direction, and a bit."""
 
@@ -145,4 +128,4 @@ def logistic_paths(budget: Promise) -> list[Case]:
 def _paths(model: Any, budget: Promise) -> list[Case]:
     if budget.is_pure:
         return []
-    return [step_case(plan) for plan in eligible(BarkerPath(), model, budget, n=301)]
+    return cases_of(step_case, [("", BarkerPath(), model)], budget, n=301)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Concentrated, Diffused, Direct, Gibbs, Plan, calibrate
 from onedraw.models import ConjugateModel, Law, distributions
+from onedraw.models.conjugate.family import Move
 from onedraw.privacy import Promise
 
 from .case import TOLERANCE, Case, LogDensity, NormalCase, Pair, eligible
@@ -32,7 +33,6 @@ ATTAINED = "the worst neighbours of the theorem: its bound is their divergence"
 TAIL = "the two Gaussians are as far apart as the rule allows, but its (ε, δ) comes from a tail bound"
 
 
-@dataclass(frozen=True)
 class ConjugateCase(Case):
     """What the laws share: r and 1/m, the sums, and which of the two the fault multiplies."""
 
@@ -69,14 +69,13 @@ class FarCase(ConjugateCase):
         return parameters
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        first, second = (self.seen(pair, self.parameters(records, factor)) for records in (pair.first, pair.second))
+        first, second = (self.seen(pair, self.parameters(records, factor)) for records in pair)
         centre, scale = self.moments(first)
         end = math.asinh(REACH / scale)
         laws = (in_far_coordinate(self.density(parameters), centre, scale) for parameters in (first, second))
         return audit.exact_profile(*laws, ((-end, end),), tolerance=TOLERANCE)
 
 
-@dataclass(frozen=True)
 class BetaCase(FarCase):
     """Beta(a, b); in the log-odds z its density is σ(z)^a σ(−z)^b."""
 
@@ -93,7 +92,6 @@ class BetaCase(FarCase):
         return math.log(a / b), math.sqrt(1.0 / a + 1.0 / b)
 
 
-@dataclass(frozen=True)
 class DirichletCase(BetaCase):
     """Dirichlet(α). For two neighbours, who differ in categories a and b, the draw's log-ratio is a function of
     p_a/(p_a + p_b) alone, and that share is Beta(α_a, α_b): nothing is lost by looking at it only."""
@@ -106,7 +104,6 @@ class DirichletCase(BetaCase):
         return np.asarray(parameters[[pair.first[-1], pair.second[-1]]])
 
 
-@dataclass(frozen=True)
 class NormalLawCase(NormalCase, ConjugateCase):
     """A mean, also as a `Gibbs` posterior. In several dimensions the records move along the first axis, and the other
     coordinates say nothing."""
@@ -116,7 +113,6 @@ class NormalLawCase(NormalCase, ConjugateCase):
         return law.mean[0], law.variance
 
 
-@dataclass(frozen=True)
 class GammaCase(FarCase):
     """Gamma(shape, rate), in the logarithm of the draw."""
 
@@ -158,13 +154,13 @@ def conjugate_case(plan: Plan, *, label: str = "") -> Case:
     if law not in CASES:
         raise WrongCall(f"{law.__name__} is not a law the audit knows.")
     loose = isinstance(plan.mechanism, Gibbs) and plan.mechanism.rule in ("theorem7", "corollary8")
-    return CASES[law](plan, worst_pairs(plan.model, plan.n), TAIL if loose else ATTAINED, not loose, label)
+    return CASES[law](plan, worst_pairs(plan.model.worst_moves, plan.n), TAIL if loose else ATTAINED, not loose, label)
 
 
-def worst_pairs(model: ConjugateModel, n: int) -> tuple[Pair, ...]:
+def worst_pairs(moves: Iterable[Move], n: int) -> tuple[Pair, ...]:
     """n − 1 records alike, the last one moved from an extreme to another."""
     found: dict[str, Pair] = {}
-    for others, before, after in model.worst_moves:
+    for others, before, after in moves:
         crowd, name = [others] * (n - 1), f"{n - 1} at {others}, one from {before} to {after}"
         found.setdefault(f"{crowd}, {before}, {after}", Pair(name, [*crowd, before], [*crowd, after]))
     return tuple(found.values())

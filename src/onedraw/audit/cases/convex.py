@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,14 +29,13 @@ from onedraw.mechanisms import Gibbs, NoisyGradient, Plan
 from onedraw.models import ConvexLoss, Gaussian, Hinge, HuberRegression, LeastSquares, Logistic
 from onedraw.privacy import Promise
 
-from .case import Case, DensityCase, FiniteCase, LogDensity, NormalCase, Pair, eligible, no_formula
-from .losses import Loss, centred, flips, loss_of, of_classes, records_of, slope_of
+from .case import Case, DensityCase, FiniteCase, LogDensity, NormalCase, Pair, cases_of, no_formula
+from .losses import Loss, along, centred, flips, loss_of, of_classes, records_of, slope_of
 
 FAR_OUT = 60.0
 """A density is followed until it has fallen by e^−60."""
 
 
-@dataclass(frozen=True)
 class PredictorCase(DensityCase):
     """Records along one row: a law of u = θᵀx."""
 
@@ -71,7 +69,7 @@ class PredictorCase(DensityCase):
         if self.promise.pure_epsilon < math.inf:
             return ((mean - half, mean + half),)
         grid = np.linspace(mean - half, mean + half, 20_001)
-        inside = grid[near_a_top(self._of_predictor(records, factor)(grid) for records in (pair.first, pair.second))]
+        inside = grid[near_a_top(self._of_predictor(records, factor)(grid) for records in pair)]
         step = grid[1] - grid[0]
         return ((float(inside[0] - step), float(inside[-1] + step)),)
 
@@ -84,11 +82,11 @@ class PredictorCase(DensityCase):
 
     def _of_predictor(self, records: Any, factor: float) -> LogDensity:
         (mean, variance), phi, weight = self._prior, self.loss, self.weight(factor)
-        scales, responses, counts = self._grouped(records)
+        found = along(self.plan.model, records, self.row)
 
         def density(u: Array) -> Array:
             total = self._log_slice(u) - (u - mean) ** 2 / (2.0 * variance)
-            for scale, response, count in zip(scales, responses, counts, strict=True):
+            for scale, response, count in found:
                 total = total - weight * count * phi(scale * u, response)
             return total
 
@@ -106,17 +104,6 @@ class PredictorCase(DensityCase):
         with np.errstate(divide="ignore"):
             precision = float(self.plan.model.prior.precision(d)[0])
             return np.asarray(np.log(special.gammainc((d - 1) / 2, left * precision / 2)))
-
-    def _grouped(self, records: Any) -> tuple[Array, Array, Array]:
-        """Each different record once: its multiple of the row, its response, how often it stands there."""
-        rows, responses = records_of(self.plan.model, records)
-        scales = rows @ self.row / float(self.row @ self.row)
-        if not np.allclose(rows, np.outer(scales, self.row), atol=1e-12):
-            raise WrongCall(
-                "The rows of a pair must be multiples of one row, or their law is not one of a single number."
-            )
-        unique, counts = np.unique(np.stack([scales, responses], axis=1), axis=0, return_counts=True)
-        return unique[:, 0], unique[:, 1], counts.astype(np.float64)
 
 
 def near_a_top(values: Iterable[Array]) -> Mask:
@@ -178,9 +165,8 @@ def rule_cases(name: str, budget: Promise) -> list[Case]:
     model_of, radius, n, linear = SETTINGS[name]
     always = name == "least-squares"  # whose slope is bounded on a ball alone
     rules = ("gdp", "bounded") if always else (*RULES, *ON_A_BALL)
-    models = [(rule, model_of(radius if always or rule in ON_A_BALL else None)) for rule in rules]
-    plans = [plan for rule, model in models for plan in eligible(Gibbs(rule), model, budget, n=n)]
-    return [predictor_case(plan, linear=linear) for plan in plans]
+    asked = [("", Gibbs(rule), model_of(radius if always or rule in ON_A_BALL else None)) for rule in rules]
+    return cases_of(partial(predictor_case, linear=linear), asked, budget, n=n)
 
 
 # ── noisy gradients ──
@@ -189,7 +175,6 @@ MOST_CELLS = 3001
 MOST_STEPS = 5000
 
 
-@dataclass(frozen=True)
 class LinearPathCase(NormalCase):
     """The last iterate for the linear loss: N(m_T, v_T)."""
 
@@ -204,7 +189,6 @@ class LinearPathCase(NormalCase):
         return mean, variance
 
 
-@dataclass(frozen=True)
 class GridPathCase(FiniteCase):
     """The last iterate of a margin loss along one row: if the prior has one scale, t = θᵀx/‖x‖ moves by itself."""
 
@@ -264,9 +248,9 @@ def path_case(plan: Plan, *, label: str = "") -> Case:
 
 
 def linear_path_cases(budget: Promise) -> list[Case]:
-    return [path_case(plan) for plan in eligible(NoisyGradient(time=1.0), linear_model(), budget, n=4)]
+    return cases_of(path_case, [("", NoisyGradient(time=1.0), linear_model())], budget, n=4)
 
 
 def logistic_path_cases(budget: Promise) -> list[Case]:
     model = Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
-    return [path_case(plan) for plan in eligible(NoisyGradient(), model, budget, n=50)]
+    return cases_of(path_case, [("", NoisyGradient(), model)], budget, n=50)

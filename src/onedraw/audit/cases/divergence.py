@@ -10,7 +10,6 @@ is approached where the other records agree with one side.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,12 @@ from onedraw.mechanisms import BetaDivergence, Plan
 from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic, NormalInverseGamma
 from onedraw.privacy import Promise
 
-from .case import Case, DensityCase, LogDensity, Pair, eligible, no_formula, pure
+from .case import Case, DensityCase, LogDensity, Pair, cases_of, no_formula, pure
 from .conjugate import in_far_coordinate
 from .convex import PredictorCase
 from .losses import Loss, flips, longest_row
 
 
-@dataclass(frozen=True)
 class BinaryDivergenceCase(PredictorCase):
     """Labels from a linear predictor: a law of u = θᵀx, in v with u = sinh(v), for rows may be very long."""
 
@@ -50,7 +48,6 @@ def bernoulli_loss(margin: Array, beta: float) -> Array:
     return -power / (beta - 1.0) + (np.exp(beta * log_p) + np.exp(beta * log_q)) / beta
 
 
-@dataclass(frozen=True)
 class KnownVarianceCase(PredictorCase):
     """Real responses of known variance: a law of u = θᵀx."""
 
@@ -60,7 +57,6 @@ class KnownVarianceCase(PredictorCase):
         return lambda u, y: gaussian_loss(y - u, np.full_like(u, variance), beta)
 
 
-@dataclass(frozen=True)
 class FlooredVarianceCase(DensityCase):
     """y ~ N(θ, σ²), σ² ≥ floor a parameter too, as log(σ²/floor) ≥ 0. One coefficient, rows of 1."""
 
@@ -117,17 +113,12 @@ def divergence_case(plan: Plan, *, label: str = "") -> Case:
 def binary_cases(budget: Promise) -> list[Case]:
     """The best β, and the paper's own rule, w = 1 and β = 1 + 2/ε."""
     model = BinaryRegression(1, intercept=False, prior=Gaussian(scale=3.0))
-    rules = [BetaDivergence(rule=rule) for rule in ("optimal", "jewson")]
-    return [divergence_case(plan) for rule in rules for plan in eligible(rule, model, pure(budget), n=10)]
+    asked = [("", BetaDivergence(rule=rule), model) for rule in ("optimal", "jewson")]
+    return cases_of(divergence_case, asked, pure(budget), n=10)
 
 
 def gaussian_cases(budget: Promise) -> list[Case]:
-    models = {
-        "known variance": GaussianRegression(1, intercept=False, prior=Gaussian(scale=3.0), variance=0.25),
-        "floor of the variance": GaussianRegression(1, intercept=False, variance_floor=0.25),
-    }
-    return [
-        divergence_case(plan, label=label)
-        for label, model in models.items()
-        for plan in eligible(BetaDivergence(), model, pure(budget), n=10)
-    ]
+    known = GaussianRegression(1, intercept=False, prior=Gaussian(scale=3.0), variance=0.25)
+    floored = GaussianRegression(1, intercept=False, variance_floor=0.25)
+    models = ("known variance", known), ("floor of the variance", floored)
+    return cases_of(divergence_case, [(label, BetaDivergence(), one) for label, one in models], pure(budget), n=10)

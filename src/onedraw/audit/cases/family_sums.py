@@ -10,10 +10,8 @@ know: both baselines are attacked there.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,17 +20,19 @@ from onedraw import models
 from onedraw.arrays import Array
 from onedraw.baselines.noise_aware import NoiseAware
 from onedraw.models.conjugate.family import Move
-from onedraw.plans import Mechanism, Plan
+from onedraw.plans import Plan
 from onedraw.privacy import Promise
 
-from .case import Case, Pair, eligible
+from .case import Case, Pair, cases_of
+from .conjugate import worst_pairs
 from .laws import Law
 from .noise import ATTAINED, NoiseCase, laplace, law_of
 
 PLACES, TO_THE_BOUND = 2.0**32, 2.0**31
 
+LAWS = ("laplace", "gaussian")
 
-@dataclass(frozen=True)
+
 class FamilySumsCase(NoiseCase):
     """A record is its statistic, in whole steps."""
 
@@ -54,14 +54,7 @@ class FamilySumsCase(NoiseCase):
 
 def family_sums_case(plan: Plan, *, label: str = "") -> FamilySumsCase:
     """The case of any plan of noisy sums of a family, on its worst neighbours."""
-    pairs = tuple(
-        Pair(
-            f"the last record from {move.before} to {move.after}",
-            *([move.others] * (plan.n - 1) + [last] for last in move[1:]),
-        )
-        for move in _worst_moves(plan.model)
-    )
-    return FamilySumsCase(plan, pairs, ATTAINED, True, label)
+    return FamilySumsCase(plan, worst_pairs(_worst_moves(plan.model), plan.n), ATTAINED, True, label)
 
 
 def _worst_moves(model: Any) -> tuple[Move, ...]:
@@ -76,7 +69,6 @@ def _worst_moves(model: Any) -> tuple[Move, ...]:
 # ── products of rows and responses ───────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
 class ProductSumsCase(NoiseCase):
     """A record is the products of its entries, each over its bound, the intercept's own left out."""
 
@@ -86,7 +78,7 @@ class ProductSumsCase(NoiseCase):
             return super().profile(pair, factor)
         scale, moved = self.numbers(factor)["scale"], self.moved(pair)
         laws = (Law(*map(np.log, laplace(moved[[j]], scale))) for j in np.flatnonzero(moved))
-        return functools.reduce(operator.mul, laws).profile()
+        return Law.together(laws).profile()
 
     def share(self, data: Any) -> Array:
         model, mechanism = self.plan.model, self.plan.mechanism
@@ -121,12 +113,8 @@ REGRESSION = models.GaussianRegression(2, bounds=(-2, 2), variance_floor=0.01)
 
 
 def product_sums_cases(budget: Promise, *, n: int = 12) -> list[Case]:
-    plans = [
-        plan
-        for law in ("laplace", "gaussian")
-        for plan in eligible(NoiseAware(law, response_bound=3.0), REGRESSION, budget, n=n)
-    ]
-    return [product_sums_case(plan, label=law_of(plan)) for plan in plans]
+    asked = [(law, NoiseAware(law, response_bound=3.0), REGRESSION) for law in LAWS]
+    return cases_of(product_sums_case, asked, budget, n=n)
 
 
 def noise_aware_case(plan: Plan) -> Case:
@@ -136,7 +124,7 @@ def noise_aware_case(plan: Plan) -> Case:
 # ── families ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-FAMILIES = (
+FAMILIES: tuple[Any, ...] = (
     models.BetaBernoulli(), models.DirichletCategorical((1.0, 2.0, 3.0)),
     models.GaussianMean(bound=2.0, variance=1.0, prior_count=1.0),
     models.GaussianMean(bound=1.0, variance=1.0, prior_count=1.0, dim=3),
@@ -144,14 +132,8 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def family_sums_cases(mechanism: type[Mechanism], budget: Promise, *, n: int = 10) -> list[Case]:
+def family_sums_cases(mechanism: Callable[[str], Any], budget: Promise, *, n: int = 10) -> list[Case]:
     """Every family, with Laplace noise and with Gaussian noise where the budget admits it."""
-    make: Any = mechanism
-    found = [(family, law) for family in FAMILIES for law in ("laplace", "gaussian")]
-    plans = [plan for family, law in found for plan in eligible(make(law), family, budget, n=n)]
-    return [family_sums_case(plan, label=_label(plan)) for plan in plans]
-
-
-def _label(plan: Plan) -> str:
-    several = isinstance(plan.model, models.GaussianMean) and plan.model.dim > 1
-    return f"{law_of(plan)}, {plan.model.dim} dimensions" if several else law_of(plan)
+    sizes = ((f", {family.dim} dimensions" if getattr(family, "dim", 1) > 1 else "", family) for family in FAMILIES)
+    asked = [(law + size, mechanism(law), family) for size, family in sizes for law in LAWS]
+    return cases_of(family_sums_case, asked, budget, n=n)

@@ -11,8 +11,8 @@ record takes its whole loss from one of them to the winner: that one's chance gr
 
 from __future__ import annotations
 
+import abc
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -30,16 +30,32 @@ from .divergence import bernoulli_loss
 from .losses import flips, loss_of, records_of
 from .quantiles import SelectionCase, selection_law
 
-LAYOUTS = 200
-"""Candidates are public and drawn anew for each release: of so many layouts the worst one is looked at."""
-
 AGREEING = "one candidate loses what the other gains, and the other records agree: the whole ε in one direction"
 WITHIN = "candidates drawn from the prior do not lie at the ends of the ball, where the losses differ most"
 SIDES = "the other records agree, so that the record that changes sides moves one chance by all of ε"
 
 
-@dataclass(frozen=True)
-class CandidateCase(FiniteCase):
+class ProposedCase(FiniteCase):
+    """A pick among public candidates, drawn anew for each release: of many layouts the worst one is looked at."""
+
+    layouts = 200
+
+    @abc.abstractmethod
+    def contrast(self, thetas: Array) -> float:
+        """How far apart these candidates may take the two laws."""
+
+    @cached_property
+    def layout_seed(self) -> int:
+        return max(range(self.layouts), key=lambda seed: self.contrast(self.proposed(seed)[0]))
+
+    @cached_property
+    def proposed(self) -> Any:
+        """The candidates and their public costs by seed, as the program lays them out, without the records."""
+        target = self.plan.target(self.plan.model.summarise(self.pairs[0].first))
+        return lambda seed: target.propose(0, [], np.random.default_rng(seed))
+
+
+class CandidateCase(ProposedCase):
     """The first round of candidates; the profile is that of the pick, given the candidates."""
 
     @property
@@ -50,7 +66,7 @@ class CandidateCase(FiniteCase):
 
     def law(self, records: Any, factor: float = 1.0) -> Array:
         """The probabilities of the candidates."""
-        thetas, public_costs = self._proposed(self.layout_seed)
+        thetas, public_costs = self.proposed(self.layout_seed)
         numbers, model = self.plan.parameters, self.plan.model
         width, lattice = numbers["width_1"], 2.0 ** -numbers["bits"]
         X, y = records_of(model, records)
@@ -67,22 +83,10 @@ class CandidateCase(FiniteCase):
         costs = np.clip(np.rint(factor * width * (losses - low) / (high - low)), 0.0, math.floor(factor * width))
         return np.asarray(special.softmax(-lattice * (costs @ counts + public_costs)))
 
-    @cached_property
-    def layout_seed(self) -> int:
-        """The layout whose candidates differ most along the pair's row, among the first few."""
-        row = records_of(self.plan.model, self.pairs[0].first)[0][0]
-
-        def contrast(seed: int) -> float:
-            places = self._proposed(seed)[0] @ row
-            return float(special.expit(places.max()) - special.expit(places.min()))
-
-        return max(range(LAYOUTS), key=contrast)
-
-    @cached_property
-    def _proposed(self) -> Any:
-        """The candidates and their public costs by seed, as the program lays them out, without the records."""
-        target = self.plan.target(self.plan.model.summarise(self.pairs[0].first))
-        return lambda seed: target.propose(0, [], np.random.default_rng(seed))
+    def contrast(self, thetas: Array) -> float:
+        """Along the pair's row."""
+        places = special.expit(thetas @ records_of(self.plan.model, self.pairs[0].first)[0][0])
+        return float(np.ptp(places))
 
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
         """W times the factor; on a coarser lattice where it would not fit."""
@@ -113,7 +117,6 @@ def two_candidates(budget: Promise) -> list[Case]:
     return [candidate_case(plan, label="two candidates") for plan in plans]
 
 
-@dataclass(frozen=True)
 class ChoiceCase(FiniteCase, SelectionCase):
     """Records are rows of losses, one for each candidate: exp(−η·loss), or permute and flip."""
 

@@ -33,12 +33,6 @@ from .losses import encoded_rows, of_classes, slope_of
 from .staged import Moves, Recorded, Sums, categories_of, lower_triangle, shortened, tables
 
 
-def fit_of(plan: Plan) -> PerturbedMode:
-    """The mechanism of a plan in stages."""
-    assert isinstance(plan.mechanism, PerturbedMode)
-    return plan.mechanism
-
-
 def measures_response(model: Any) -> bool:
     """Whether numbers to be predicted are among the columns whose moments are measured."""
     return isinstance(model, models.LogCoshRegression | models.Quantile)
@@ -124,7 +118,7 @@ class Declared:
 
     def gradient(self, theta: Array, where: Coordinates) -> Array:
         """Of the weighted loss with its ridge and prior."""
-        quadratic, linear = fit_of(self.plan).problem(self.plan).penalty(where)
+        quadratic, linear = self.plan.mechanism.problem(self.plan).penalty(where)
         return np.asarray(self.pulls(theta, where).sum(axis=0) + quadratic @ theta + linear)
 
     def information(self, theta: Array, where: Coordinates) -> Array:
@@ -137,7 +131,7 @@ class Declared:
                 total += np.kron(self._contrasts.T @ bend @ self._contrasts, weight * np.outer(row, row))
             return np.asarray(total[np.tril_indices(len(theta))])
         u, loss = z @ theta, slope_of(self.plan.model)
-        if isinstance(self.plan.model, models.Logistic) and not fit_of(self.plan).robust:
+        if isinstance(self.plan.model, models.Logistic) and not self.plan.mechanism.robust:
             psi = special.expit(u) * loss.curvature(u) + special.expit(-u) * loss.curvature(-u)
         else:
             _, psi = self.derivatives(u, where)
@@ -146,7 +140,7 @@ class Declared:
     def variability(self, theta: Array, where: Coordinates) -> Array:
         """Σa²E[φ'²|x]zzᵀ where the model says how often each response comes, otherwise of the pulls as they are."""
         loss = slope_of(self.plan.model)
-        if fit_of(self.plan).robust or loss.variability is None:
+        if self.plan.mechanism.robust or loss.variability is None:
             return lower_triangle(self.pulls(theta, where))
         z, a = self.measured(where)
         u = z @ theta
@@ -165,10 +159,10 @@ def replay_fit(
 ) -> list[str]:
     """Where the program departs from its plan on these neighbouring tables (or on synthetic ones); empty if nowhere."""
     found: list[str] = []
-    problem, numbers, loss = fit_of(plan).problem(plan), plan.parameters, slope_of(plan.model)
+    problem, numbers, loss = plan.mechanism.problem(plan), plan.parameters, slope_of(plan.model)
     for records in neighbours(plan) if tables is None else tables:
         recorded = Recorded(noise(np.random.default_rng(seed), pure=problem.pure))
-        published = program(fit_of(plan).target(plan, plan.model.summarise(records)), recorded).run()
+        published = program(plan.mechanism.target(plan, plan.model.summarise(records)), recorded).run()
         declared, where = Declared(plan, records), problem.coordinates(published)
         bend = math.sqrt(max(loss.most, loss.information)) * numbers["row_bound"]
         sums: Sums = {
@@ -244,7 +238,7 @@ class FitCase(staged.StagedCase):
         return [mode(loss, pair.first, pair.second, row=numbers["row_bound"], ridge=numbers["ridge"], noise=noise)]
 
     def moves(self, numbers: Mapping[str, float]) -> Moves:
-        loss, model, robust = slope_of(self.plan.model), self.plan.model, fit_of(self.plan).robust
+        loss, model, robust = slope_of(self.plan.model), self.plan.model, self.plan.mechanism.robust
         mean = staged.opposite_ends(self.plan, responses=measures_response(model))
         size, row = self._mode_size, numbers["row_bound"]
         curvature = loss.most if robust else loss.information

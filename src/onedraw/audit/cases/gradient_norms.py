@@ -9,8 +9,6 @@ whole ε. Candidates are drawn anew for each release, and of many layouts the wo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,10 +20,10 @@ from onedraw.models import Gaussian, Logistic
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
 
-from .case import Case, FiniteCase, eligible, no_formula, pure
+from .case import Case, cases_of, no_formula, pure
+from .finite import ProposedCase
 from .losses import flips, records_of, slope_of
-
-LAYOUTS = 20
+from .quantiles import SelectionCase
 
 FARTHEST = 600.0
 """A candidate further behind is taken to be no further: its chance still is a number with all its digits."""
@@ -33,13 +31,14 @@ FARTHEST = 600.0
 OPPOSITE = "a candidate gains what the likeliest one, on the other side of the minimum, loses: the whole ε"
 
 
-@dataclass(frozen=True)
-class NormCase(FiniteCase):
+class NormCase(ProposedCase, SelectionCase):
     """The pick of a KNG plan, given its candidates."""
+
+    layouts = 20
 
     def law(self, records: Any, factor: float = 1.0) -> Array:
         """The probabilities of the candidates of the worst layout; records ``factor`` times as heavy are more steps of the same lattice."""
-        return self._law(self._proposed(self.layout_seed), records, factor)
+        return self._law(self.proposed(self.layout_seed)[0], records, factor)
 
     def _law(self, thetas: Array, records: Any, factor: float) -> Array:
         numbers, model, slope = self.numbers(factor), self.plan.model, slope_of(self.plan.model)
@@ -56,26 +55,9 @@ class NormCase(FiniteCase):
         behind = np.ldexp(norms - norms.min(), -int(numbers["bits"]))
         return np.asarray(special.softmax(-np.minimum(behind, FARTHEST)))
 
-    @cached_property
-    def layout_seed(self) -> int:
-        """The layout on which the two laws are furthest apart."""
-
-        def farthest(seed: int) -> float:
-            thetas, pair = self._proposed(seed), self.pairs[0]
-            first, second = (self._law(thetas, records, 1.0) for records in (pair.first, pair.second))
-            return float(np.abs(np.log(first) - np.log(second)).max())
-
-        return max(range(LAYOUTS), key=farthest)
-
-    @cached_property
-    def _proposed(self) -> Any:
-        """The candidates by seed, as the program lays them out, without the records."""
-        target = self.plan.target(self.plan.model.summarise(self.pairs[0].first))
-        return lambda seed: target.propose(0, [], np.random.default_rng(seed))[0]
-
-    def numbers(self, factor: float = 1.0) -> dict[str, float]:
-        numbers = self.planned
-        return {**numbers, "width": float(math.floor(numbers["width"] * factor))}
+    def contrast(self, thetas: Array) -> float:
+        first, second = (self._law(thetas, records, 1.0) for records in self.pairs[0])
+        return float(np.abs(np.log(first) - np.log(second)).max())
 
 
 def norm_case(plan: Plan, *, label: str = "") -> NormCase:
@@ -88,4 +70,4 @@ def norm_case(plan: Plan, *, label: str = "") -> NormCase:
 
 def norm_cases(budget: Promise) -> list[Case]:
     model = Logistic(1, bounds=(-1, 1), intercept=False, loss="exp-linear", prior=Gaussian(scale=1.0))
-    return [norm_case(plan) for plan in eligible(KNG(), model, pure(budget), n=20_001)]
+    return cases_of(norm_case, [("", KNG(), model)], pure(budget), n=20_001)

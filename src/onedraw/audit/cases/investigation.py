@@ -98,7 +98,7 @@ class RandomisedResponse:
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         law = np.array([self.truth(factor), 1.0 - self.truth(factor)])
-        return audit.finite_profile(*(law if records == [0] else law[::-1] for records in (pair.first, pair.second)))
+        return audit.finite_profile(*(law if records == [0] else law[::-1] for records in pair))
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
         truth = self.truth(factor)
@@ -127,7 +127,7 @@ def attack_program(
     if draw is None:
         return ()
     # the attacker's formulas are those of the plan: nobody tells the attacker about a fault
-    logs = [case.logdensity(records) for records in (pair.first, pair.second)]
+    logs = [case.logdensity(records) for records in pair]
     known = logs[0] is not None
     chosen = dict.fromkeys(method if known or method in BLACK_BOX else "histogram" for method in methods)
     each = 1.0 - (1.0 - confidence) / len(chosen)
@@ -198,13 +198,12 @@ class Examination:
         case = self.case
         return json_object({
             "name": case.name, "model": case.model, "mechanism": case.mechanism, "key": case.key,
-            "promise": case.promise.to_dict(), "promise_text": in_words(case.promise), "delta": self.delta,
+            "promise": case.promise, "promise_text": in_words(case.promise), "delta": self.delta,
             "promised_epsilon": self.promised_epsilon, "exact_epsilon": self.exact_epsilon, "gap": self.gap,
             "attained": case.attained, "reason": case.reason, "pair": self.pair.name,
             "smallest_caught_factor": self.factor, "attacked_epsilon": self.attacked_epsilon, "confidence": self.confidence,
-            "attacks": [attack.to_dict() for attack in self.attacks], "left_out": list(self.left_out),
-            "departures": None if self.departures is None else list(self.departures),
-            "passed": self.passed, "violation": None if self.report.violation is None else self.report.violation.to_dict(),
+            "attacks": self.attacks, "left_out": self.left_out, "departures": self.departures, "passed": self.passed,
+            "violation": self.report.violation,
         })  # fmt: skip
 
 

@@ -18,9 +18,11 @@ e^{−|T|/2}, so the promise is attained far out.
 
 from __future__ import annotations
 
+import abc
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +34,7 @@ from onedraw import audit
 from onedraw.arrays import Array
 from onedraw.errors import WrongCall
 
+from .case import Case, Pair
 from .losses import Slope
 
 POINTS, FEWEST, ACROSS, BINS = 1501, 40, 60, 500
@@ -50,6 +53,11 @@ class Law:
 
     first: Array
     second: Array
+
+    @staticmethod
+    def together(laws: Iterable[Law]) -> Law:
+        """All of them published, with noise of their own."""
+        return functools.reduce(operator.mul, laws)
 
     def __mul__(self, other: Law) -> Law:
         """Both published, with noise of their own."""
@@ -79,6 +87,34 @@ def _added(logs: Array, place: Any, bins: int) -> Array:
     np.maximum.at(top, place, logs)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log(np.bincount(place, np.exp(logs - top[place]), bins)) + top)
+
+
+class LawCase(Case):
+    """A case whose laws on a pair are made of cells."""
+
+    @property
+    def pure(self) -> bool:
+        """Whether its noise is that of a pure promise."""
+        return bool(self.plan.parameters["pure"])
+
+    @abc.abstractmethod
+    def law(self, pair: Pair, factor: float = 1.0) -> Law:
+        """Of all that is published, with records ``factor`` times as heavy."""
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> audit.Profile:
+        return self.law(pair, factor).profile()
+
+
+def normal_cells(shift: float, *, reach: float = 10.0, cells: int = 600) -> tuple[Array, Array]:
+    """Masses of N(0, 1) and N(``shift``, 1) over the same cells; what lies beyond ``reach`` is one of them."""
+    edges = np.concatenate([[-np.inf], np.linspace(-reach, reach + shift, cells), [np.inf]])
+    return normal_masses(edges), normal_masses(edges - shift)
+
+
+def normal_masses(edges: Array) -> Array:
+    """Of a standard normal law between neighbouring edges, from the side where the digits are."""
+    upper = special.ndtr(-edges[:-1]) - special.ndtr(-edges[1:])
+    return np.asarray(np.where(edges[:-1] > 0.0, upper, np.diff(special.ndtr(edges))))
 
 
 @dataclass(frozen=True)
@@ -162,11 +198,8 @@ def moved(distance: float, entries: int, size: int | None) -> Law:
     matrix with ``size`` rows of which one record's share, of that trace, is replaced by another's."""
     if size is None or size == 1:
         return shifted(distance, Noise(1.0, entries, True))
-    return tilted(
-        MatrixNoise(size), distance,
-        lambda x: (x - distance, np.zeros_like(x)), lambda x: (x + distance, np.zeros_like(x)),
-        stations=tuple(place * size for place in (-40.0, -12.0, -4.0, 0.0, 4.0, 12.0, 40.0)),
-    )  # fmt: skip
+    stations = tuple(place * size for place in (-40.0, -12.0, -4.0, 0.0, 4.0, 12.0, 40.0))
+    return shifted(2.0 * distance, MatrixNoise(size), stations)
 
 
 def independent(moves: Iterable[tuple[float, int, int | None]], *, pure: bool) -> list[Law]:
@@ -183,12 +216,14 @@ def rare_outcome(largest: float) -> Law:
     return Law(*(np.array([-np.logaddexp(0.0, -one), -np.logaddexp(0.0, one)]) for one in (odds, odds - largest)))
 
 
-def shifted(distance: float, noise: Noise) -> Law:
+def shifted(distance: float, noise: Noise | MatrixNoise, stations: tuple[float, ...] = ()) -> Law:
     """A sum that the pair moves by ``distance``."""
     if not distance:
         return Law(np.zeros(1), np.zeros(1))
     half = distance / 2.0
-    return tilted(noise, half, lambda x: (x - half, np.zeros_like(x)), lambda x: (x + half, np.zeros_like(x)))
+    return tilted(
+        noise, half, lambda x: (x - half, np.zeros_like(x)), lambda x: (x + half, np.zeros_like(x)), stations=stations
+    )
 
 
 def tilted(

@@ -75,15 +75,11 @@ def published_weight(epsilon: float, delta: float, lipschitz: float) -> float:
 def intercept(*, epsilon: float = 1.0, delta: float = 1e-5, norm: float = 0.1) -> Fault:
     """Errata 1: with an intercept the gradient is along (x, 1). One record, the law of u = θᵀ(x, 1) under N(0, 1)²."""
     weight, variance = published_weight(epsilon, delta, norm), norm**2 + 1.0
-
-    def posterior(label: float, u: Array) -> Array:
-        return -0.5 * u**2 / variance - weight * np.logaddexp(0.0, -label * u)
-
-    found = profile_of(posterior, -20.0, 20.0).epsilon(delta)
+    laws = profile_of(lambda y, u: -0.5 * u**2 / variance - weight * np.logaddexp(0.0, -y * u), -20.0, 20.0)
     return Fault(
         "1", "MAS §3.3", f"the logistic loss with an intercept is r-Lipschitz for rows of norm r = {norm:g}",
         "the gradient is along (x, 1): √(r² + 1)", f"one record of norm {norm:g}, its label flipped",
-        f"ε at δ = {delta:g}", epsilon, found,
+        f"ε at δ = {delta:g}", epsilon, laws.epsilon(delta),
     )  # fmt: skip
 
 
@@ -99,11 +95,8 @@ def output_perturbation(
     flipped = np.append(-labels[:1], labels[1:])
     scale = 2.0 / (n * penalty * epsilon)
     found = [minimiser(y, dimension=dimension, penalty=penalty) for y in (labels, flipped)]
-
-    def noisy(centre: float, points: Array) -> Array:
-        return np.asarray(-np.abs(points - centre) / scale)
-
-    each = profile_of(noisy, min(found) - 40.0 * scale, max(found) + 40.0 * scale, found).largest_log_ratio
+    ends = min(found) - 40.0 * scale, max(found) + 40.0 * scale
+    each = profile_of(lambda centre, at: -np.abs(at - centre) / scale, *ends, found).largest_log_ratio
     return Fault(
         "2", "JGH Theorem 4, output perturbation", f"Laplace noise of scale 2/(nλε), λ = {penalty:g}, is ε-private",
         "the inequality between the norms goes the other way: the scale is 2p/(nλε)",
@@ -166,30 +159,22 @@ def attack_rates(*, rounds: int = 1000, confidence: float = 0.95, seed: int = 6)
 
 def clipping(*, order: float = 2.0, bound: float = 1.0, worth: float = 10.0) -> Fault:
     """Errata 10: the mean of N(θ, 1), clipped to [−Δ, Δ]; neighbours are N(±Δ/N, 1/N), N the prior's worth and n."""
-
-    def posterior(total: float, theta: Array) -> Array:
-        return np.asarray(-0.5 * worth * (theta - total / worth) ** 2)
-
-    found = profile_of(posterior, -8.0, 8.0, (bound, -bound)).renyi(order)
+    laws = profile_of(lambda x, theta: -0.5 * worth * (theta - x / worth) ** 2, -8.0, 8.0, (bound, -bound))
     return Fault(
         "10", "GSC A.6.2", "clipping to [−Δ, Δ] moves the posterior's parameter by at most Δ",
         "replacing −Δ by Δ moves it by 2Δ", f"one record moved from −{bound:g} to {bound:g}",
-        f"Rényi divergence of order {order:g}", order * bound**2 / (2.0 * worth), found,
+        f"Rényi divergence of order {order:g}", order * bound**2 / (2.0 * worth), laws.renyi(order),
     )  # fmt: skip
 
 
 def corollary8(*, epsilon: float = 20.0, delta: float = 1e-5, norm: float = 0.1) -> Fault:
     """Errata 16: the hinge of one record, rows of norm 0.1, prior N(0, 1)."""
     weight = published_weight(epsilon, delta, norm)
-
-    def posterior(label: float, theta: Array) -> Array:
-        return -0.5 * theta**2 - weight * np.maximum(0.0, 1.0 - label * norm * theta)
-
-    found = profile_of(posterior, -20.0, 20.0).delta(epsilon)
+    laws = profile_of(lambda y, theta: -0.5 * theta**2 - weight * np.maximum(0.0, 1.0 - y * norm * theta), -20.0, 20.0)
     return Fault(
         "16", "MAS Corollary 8", "w = (ε/2L)√(m/(1 + 2 log 1/δ)) is (ε, δ)-private for every ε",
         "true up to ε ≈ 8.99 at δ = 1e-5, false beyond", f"the hinge of one row of norm {norm:g}, its label flipped",
-        f"δ at ε = {epsilon:g}", delta, found,
+        f"δ at ε = {epsilon:g}", delta, laws.delta(epsilon),
     )  # fmt: skip
 
 

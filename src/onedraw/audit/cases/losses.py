@@ -17,6 +17,7 @@ from scipy import special
 
 from onedraw import models
 from onedraw.arrays import Array
+from onedraw.errors import WrongCall
 from onedraw.models.fit.constants import QUANTILE_WIDTH
 
 from .case import Pair, no_formula
@@ -150,6 +151,16 @@ def records_of(model: Any, records: Any) -> tuple[Array, Array]:
         positive = 1 if model.classes is None else model.classes[1]
         return encoded, np.array([1.0 if label == positive else -1.0 for label in responses])
     return encoded, np.asarray(responses, dtype=np.float64)
+
+
+def along(model: Any, records: Any, row: Array) -> list[tuple[float, float, float]]:
+    """Each different record once: its multiple of the row, its response, how often it stands there."""
+    rows, responses = records_of(model, records)
+    scales = rows @ row / float(row @ row)
+    if not np.allclose(rows, np.outer(scales, row), atol=1e-12):
+        raise WrongCall("The rows of a pair must be multiples of one row, or their law is not one of a single number.")
+    unique, counts = np.unique(np.stack([scales, responses], axis=1), axis=0, return_counts=True)
+    return [(*record, float(count)) for record, count in zip(unique.tolist(), counts, strict=True)]
 
 
 def encoded_rows(model: Any, rows: Any) -> Array:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from onedraw.samplers import default_sampler
 from onedraw.samplers import moments as program
 from onedraw.samplers.noise import Noise
 
-from .case import Case, Pair, eligible, words
+from .case import Case, Pair, cases_of, words
 from .fits import ROWS, Declared, measures_response, neighbours
 from .laws import Law, rare_outcome
 from .losses import of_classes, slope_of
@@ -36,11 +35,10 @@ LINEAR = (
 RARE = "a rare outcome made as likely as its range allows attains it, up to the share it takes from the others"
 
 
-@dataclass(frozen=True)
 class MeasuredCase(StagedCase):
     """Sums that say where the records are, then a draw in these coordinates."""
 
-    noises: ClassVar[tuple[str, ...]] = ("mean_noise", "moments_noise")
+    noises = ("mean_noise", "moments_noise")
 
     @property
     def mechanism(self) -> str:
@@ -52,9 +50,6 @@ class MeasuredCase(StagedCase):
 
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
         return {**super().numbers(factor), "draw_noise": 1.0}
-
-    def faulty(self, factor: float) -> Plan:
-        return replace(self.plan, numbers=tuple((name, self.numbers(factor)[name]) for name, _ in self.plan.numbers))
 
     def replayed(self) -> tuple[str, ...]:
         return tuple(replay_measured(self.plan))
@@ -110,12 +105,8 @@ DRAWS: dict[str, tuple[tuple[Any, tuple[Any, ...], str], ...]] = {
 
 
 def measured_cases(name: str, budget: Promise) -> list[Case]:
-    asked = [(Measured(of), model, label) for model, inner, label in DRAWS[name] for of in inner]
-    return [
-        measured_case(plan, label=label)
-        for mechanism, model, label in asked
-        for plan in eligible(mechanism, model, budget, n=3000)
-    ]
+    asked = [(label, Measured(of), model) for model, inner, label in DRAWS[name] for of in inner]
+    return cases_of(measured_case, asked, budget, n=3000)
 
 
 def replay_measured(plan: Plan, tables: Any = None, *, seed: int = 20176) -> list[str]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,11 +40,10 @@ PROVOKED = 20
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
 
-@dataclass(frozen=True)
 class MomentsCase(staged.StagedCase):
     """Means and squares, then products of standardised columns, then fourth moments."""
 
-    noises: ClassVar[tuple[str, ...]] = tuple(f"{stage}_noise" for stage in STAGES)
+    noises = tuple(f"{stage}_noise" for stage in STAGES)
 
     def replayed(self) -> tuple[str, ...]:
         return (*replay_moments(self.plan), *provoke_moments(self.plan))

@@ -17,12 +17,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy import special
 
 from onedraw import audit
 from onedraw.arrays import Array
@@ -32,7 +30,8 @@ from onedraw.models.tables.category_table import LARGEST
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
 from onedraw.privacy import Promise
 
-from .case import Case, Pair, eligible
+from .case import Case, Pair, cases_of
+from .laws import normal_cells
 
 RANGE = 2**30
 """Steps of a number's place, as number_table.py has them."""
@@ -44,11 +43,10 @@ REACH = 14.0
 ATTAINED = "the record goes from one cell, or one end of its range, to another: as far as the sums can move"
 
 
-@dataclass(frozen=True)
 class NoiseCase(Case):
     """The profile of a pair: a finite one, of the coordinates that the replaced record moves."""
 
-    noises: ClassVar[tuple[str, ...]] = ("scale",)
+    noises = ("scale",)
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         scale, law = self.numbers(factor)["scale"], law_of(self.plan)
@@ -122,17 +120,9 @@ def _laplace_masses(edges: Array, scale: float) -> Array:
 
 def gaussian(moved: Array, scale: float) -> tuple[Array, Array]:
     """(P, Q) of ⟨h, y⟩: summed up where the noise is a few steps wide, else of a rounded continuous law, in cells."""
-    length = float(np.linalg.norm(moved))
     if scale < 2.0**12:
         return _gaussian_exactly(moved, scale)
-    edges = np.concatenate([[-np.inf], np.linspace(-REACH, REACH + length / scale, 2 * MOST_OUTCOMES), [np.inf]])
-    return _normal_cells(edges), _normal_cells(edges - length / scale)
-
-
-def _normal_cells(edges: Array) -> Array:
-    """The mass between neighbouring edges; from the side where its digits are."""
-    below, above = special.ndtr(edges), special.ndtr(-edges)
-    return np.asarray(np.where(edges[:-1] > 0.0, above[:-1] - above[1:], below[1:] - below[:-1]))
+    return normal_cells(float(np.linalg.norm(moved)) / scale, reach=REACH, cells=2 * MOST_OUTCOMES)
 
 
 def _gaussian_exactly(moved: Array, scale: float) -> tuple[Array, Array]:
@@ -156,11 +146,8 @@ def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
     told = label or (f"{table.show} by {' and '.join(table.by)}" if table.by else table.show)
     start, end = _worst_records(plan)
     # the others take turns, so that no count is at its end
-    turns = (
-        [_with_level(table, level) for level in (0, 1)]
-        if isinstance(table, CategoryTable)
-        else [table.lower, table.upper]
-    )
+    levels = isinstance(table, CategoryTable)
+    turns = [_with_level(table, level) for level in (0, 1)] if levels else [table.lower, table.upper]
     values = list(itertools.islice(itertools.cycle(turns), plan.n - 1))
     # the cell of each record: as declared, or in turns
     codes = [place % table.cells for place in range(plan.n)]
@@ -199,7 +186,6 @@ def _with_level(table: CategoryTable, level: int) -> Any:
     return low if level else math.nextafter(low, -math.inf) if low > -LARGEST else math.nextafter(high, math.inf)
 
 
-@dataclass(frozen=True)
 class ScoreCase(NoiseCase):
     """Records are rows: what was, and what the model said."""
 
@@ -249,11 +235,10 @@ TABLES = {
 
 def noise_cases(name: str, budget: Promise, *, n: int = 10) -> list[Case]:
     """Laplace noise, and Gaussian noise where the budget admits it."""
-    plans = [plan for law in ("laplace", "gaussian") for plan in eligible(AddedNoise(law), TABLES[name], budget, n=n)]
-    return [noise_case(plan, label=f"{law_of(plan)}, {name}") for plan in plans]
+    asked = [(f"{law}, {name}", AddedNoise(law), TABLES[name]) for law in ("laplace", "gaussian")]
+    return cases_of(noise_case, asked, budget, n=n)
 
 
 def score_cases(budget: Promise) -> list[Case]:
-    tables = {"counts": ClassifierScores(("no", "yes"), (0.3, 0.5, 0.7)), "errors": RegressorScores(0.0, 1.0, 0.5)}
-    plans = [(name, calibrate(AddedNoise("laplace"), table, budget, n=10)) for name, table in tables.items()]
-    return [noise_case(plan, label=name) for name, plan in plans]
+    tables = ClassifierScores(("no", "yes"), (0.3, 0.5, 0.7)), RegressorScores(0.0, 1.0, 0.5)
+    return [noise_case(calibrate(AddedNoise("laplace"), table, budget, n=10)) for table in tables]

@@ -18,8 +18,8 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import special, stats
@@ -32,21 +32,19 @@ from onedraw.baselines.penalty import Penalty
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.sums.gradient_sums import row_lattice, steps_of
 from onedraw.models.sums.loss_changes import BITS
-from onedraw.plans import Plan
 from onedraw.privacy import Promise, RenyiDP
 
-from .case import Case, Pair, eligible
+from .case import Case, Pair, cases_of
 from .chain_program import Program
-from .chains import ROUNDING, circle, log_ratios, potentials
+from .chains import ORDERS_BELOW, ROUNDING, circle, log_ratios, potentials
+from .laws import normal_cells
 from .losses import flips
 
-CELLS, GROUPS = 601, 30
-"""Of a normal statistic; of the values that its shift takes."""
+GROUPS = 30
+"""Of the values that a normal statistic's shift takes."""
 
 FINEST, MOST_PLACES = 4000, 2**20
 """Cells of one squared cosine, at most, and of the sum of all."""
-
-ORDERS_BELOW = 1024.0
 
 PAIR = Pair("a record of the steepest loss, and its opposite", 1, -1)
 NO_DRAWS = "a path is many steps; what all of them show is summed over instead"
@@ -56,7 +54,6 @@ DIRECTIONS = (
 )
 GRADIENTS = "gradients alone: where a trajectory ends is tested too, and counted at its longest"
 LAYOUTS = "every step is given a layout with half of its points at either end, as the promise covers"
-
 
 FEWER = "a step asks for less noise than its plan counts"
 CHANCE = "a step is not taken with the chance of its formula"
@@ -69,8 +66,7 @@ class ReplayedCase(Case):
     """One whose steps are run beside their formulas, on records that are a flipped response apart."""
 
     def replayed(self) -> tuple[str, ...]:
-        pair = flips(self.plan.model, self.plan.n)[0]
-        found = [one for records in (pair.first, pair.second) for one in self.departures(records)]
+        found = [one for records in flips(self.plan.model, self.plan.n)[0] for one in self.departures(records)]
         return tuple(dict.fromkeys(found))
 
     @abc.abstractmethod
@@ -87,12 +83,10 @@ class ReplayedCase(Case):
         return bool(np.all(np.abs(chances - formula) <= ROUNDING * self.plan.n))
 
 
-@dataclass(frozen=True)
 class PenaltyCase(ReplayedCase):
     """Directions and noisy log-ratios of a whole path."""
 
-    noises: ClassVar[tuple[str, ...]] = ()
-    without_draws: ClassVar[str] = NO_DRAWS
+    without_draws = NO_DRAWS
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         numbers, size = self.numbers(factor), self.plan.model.dimension // self.plan.model.row_blocks
@@ -115,11 +109,10 @@ class PenaltyCase(ReplayedCase):
                 yield CHANCE
 
 
-@dataclass(frozen=True)
 class LeapfrogCase(ReplayedCase):
     """The noisy gradients of a whole path."""
 
-    without_draws: ClassVar[str] = NO_DRAWS
+    without_draws = NO_DRAWS
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         numbers = self.numbers(factor)
@@ -144,11 +137,10 @@ class LeapfrogCase(ReplayedCase):
                     yield FEWER
 
 
-@dataclass(frozen=True)
 class LayoutCase(ReplayedCase):
     """The selections of a whole path: how many go to one end. Held against its Rényi curve; a pure ε is not what is certified."""
 
-    without_draws: ClassVar[str] = NO_DRAWS
+    without_draws = NO_DRAWS
 
     @property
     def promise(self) -> Promise:
@@ -200,34 +192,16 @@ def squared_cosines(size: int, steps: int) -> tuple[Array, Array]:
 
 def shifted_normals(shifts: Array, masses: Array) -> Any:
     """N(0, 1) against N(M, 1) in cells, M public and drawn with these masses: the profile of both."""
-    first: list[Array] = []
-    second: list[Array] = []
-    for shift, mass in zip(shifts, masses, strict=True):
-        edges = np.concatenate([[-np.inf], np.linspace(-10.0, 10.0 + shift, CELLS - 1), [np.inf]])
-        for side, centre in ((first, 0.0), (second, shift)):
-            side.append(mass * between(edges - centre))
-    return audit.finite_profile(np.concatenate(first), np.concatenate(second))
-
-
-def between(edges: Array) -> Array:
-    """Masses of a standard normal law between neighbouring edges, from the side where the digits are."""
-    upper = special.ndtr(-edges[:-1]) - special.ndtr(-edges[1:])
-    return np.asarray(np.where(edges[:-1] > 0.0, upper, np.diff(special.ndtr(edges))))
+    laws = zip(*(normal_cells(float(shift)) for shift in shifts), strict=True)
+    return audit.finite_profile(*((masses[:, None] * np.array(law)).ravel() for law in laws))
 
 
 # ── cases ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def penalty_case(plan: Plan, *, label: str = "") -> Case:
-    return PenaltyCase(plan, (PAIR,), DIRECTIONS, True, label)
-
-
-def leapfrog_case(plan: Plan, *, label: str = "") -> Case:
-    return LeapfrogCase(plan, (PAIR,), GRADIENTS, False, label)
-
-
-def layout_case(plan: Plan, *, label: str = "") -> Case:
-    return LayoutCase(plan, (PAIR,), LAYOUTS, False, label)
+penalty_case = partial(PenaltyCase, pairs=(PAIR,), reason=DIRECTIONS)
+leapfrog_case = partial(LeapfrogCase, pairs=(PAIR,), reason=GRADIENTS, attained=False)
+layout_case = partial(LayoutCase, pairs=(PAIR,), reason=LAYOUTS, attained=False)
 
 
 def chain_cases(budget: Promise) -> list[Case]:
@@ -235,11 +209,7 @@ def chain_cases(budget: Promise) -> list[Case]:
     if budget.is_pure:
         return []
     line, model = (Logistic(size, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0)) for size in (1, 2))
-    n = 800
-    found = [penalty_case(plan) for plan in eligible(Penalty(), model, budget, n=n)]
-    found += [
-        penalty_case(plan, label="worst direction") for plan in eligible(Penalty(directions="worst"), line, budget, n=n)
-    ]
-    for test in ("penalty", "barker"):
-        found += [leapfrog_case(plan, label=f"{test} test") for plan in eligible(DPHMC(test=test), model, budget, n=n)]
-    return found + [layout_case(plan) for plan in eligible(MultiProposal(), model, budget, n=n)]
+    penalty = ("", Penalty(), model), ("worst direction", Penalty(directions="worst"), line)
+    leapfrog = [(f"{test} test", DPHMC(test=test), model) for test in ("penalty", "barker")]
+    found = cases_of(penalty_case, penalty, budget, n=800) + cases_of(leapfrog_case, leapfrog, budget, n=800)
+    return found + cases_of(layout_case, [("", MultiProposal(), model)], budget, n=800)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ NODES, MASSES = np.polynomial.legendre.leggauss(16)
 PANELS = np.linspace(-48.0, 0.0, 65)
 
 
-@dataclass(frozen=True)
 class SelectionCase(Case):
     """Selections on a lattice of whole numbers: the fault multiplies every width, by permute and flip or by softmax."""
 
@@ -52,7 +50,6 @@ class SelectionCase(Case):
         return self.numbers(factor)[width] * units / 2.0**BITS
 
 
-@dataclass(frozen=True)
 class FirstSelection(SelectionCase):
     """The first selection of a plan, from all records; its promise is its own part of the plan's."""
 
@@ -65,7 +62,7 @@ class FirstSelection(SelectionCase):
         places = self.places([*pair.first, *pair.second])
         # the distance may change there
         edges = np.unique(np.concatenate([[0], places, places + 1, [self.plan.model.steps + 1]]))
-        weights = [self.log_weights(records, edges[:-1], factor) for records in (pair.first, pair.second)]
+        weights = [self.log_weights(records, edges[:-1], factor) for records in pair]
         flip = self.flip and not quantile_tree(self.plan.model.levels).splits
         return audit.finite_profile(*(selection_law(one, np.diff(edges), flip=flip) for one in weights))
 
@@ -137,12 +134,11 @@ def tied(count: int, slots: int) -> list[int]:
     return [int(slot) for slot in np.sort(found)]
 
 
-@dataclass(frozen=True)
 class WholeRelease(SelectionCase):
     """Everything a small plan publishes, enumerated: the quantiles of all levels, and the widths of their intervals."""
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        first, second = (self.law(records, factor) for records in (pair.first, pair.second))
+        first, second = (self.law(records, factor) for records in pair)
         outcomes = sorted(first.keys() | second.keys())
         laws = [np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second)]
         return audit.finite_profile(*laws)

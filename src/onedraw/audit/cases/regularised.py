@@ -12,15 +12,12 @@ Monteleoni, Sarwate (JMLR 12, 2011), Algorithm 1; Jewson, Ghalebikesabi, Holmes 
 
 from __future__ import annotations
 
-import functools
-import math
-import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize
 
 from onedraw import models
 from onedraw.arrays import Array
@@ -29,20 +26,19 @@ from onedraw.mechanisms import Plan
 from onedraw.models import Gaussian, HuberisedHinge, HuberRegression, LeastSquares, Logistic
 from onedraw.privacy import Promise, PureDP
 
-from .case import Case, LogDensity, Pair, eligible, no_formula, pure
-from .laws import Law, Noise, shifted
-from .losses import centred, flips, records_of
+from .case import Case, LogDensity, Pair, cases_of, no_formula, pure
+from .laws import Law, LawCase, Noise, shifted
+from .losses import centred, flips, records_of, slope_of
 
-Slopes = Callable[[Array, Array], Array]
+Slopes = Callable[[Array, Any], Array]
 
 
 def slopes_of(model: Any) -> Slopes:
     """φ'(u, y) in u, from the definition of the loss."""
     match model:
-        case models.Logistic(loss="logistic"):
-            return lambda u, y: -y * special.expit(-y * u)
-        case models.HuberisedHinge(width=h):
-            return lambda u, y: -y * np.clip((1.0 - y * u) / h, 0.0, 1.0)
+        case models.Logistic(loss="logistic") | models.HuberisedHinge():
+            turned = slope_of(model).slope
+            return lambda u, y: y * turned(y * u)
         case models.HuberRegression(threshold=tau):
             return lambda u, y: np.clip(u - y, -tau, tau)
         case models.LogCoshRegression(response_bound=bound):
@@ -54,17 +50,15 @@ def slopes_of(model: Any) -> Slopes:
     )
 
 
-@dataclass(frozen=True)
-class OutputCase(Case):
+class OutputCase(LawCase):
     """A minimum with noise on it."""
 
-    noises: ClassVar[tuple[str, ...]] = ("noise",)
+    noises = ("noise",)
 
     @property
     def law_name(self) -> str:
-        if self.plan.mechanism.noise is not None:
-            return str(self.plan.mechanism.noise)
-        return "norm" if isinstance(self.plan.budget, PureDP) else "gaussian"
+        usual = "norm" if isinstance(self.plan.budget, PureDP) else "gaussian"
+        return str(self.plan.mechanism.noise or usual)
 
     def minimum(self, records: Any) -> Array:
         """θ̂, for rows that are multiples of one."""
@@ -83,13 +77,8 @@ class OutputCase(Case):
         moved = np.abs(self.minimum(pair.first) - self.minimum(pair.second))
         scale, size = self.numbers(factor)["noise"], len(moved)
         if self.law_name == "laplace":
-            each = (shifted(float(one), Noise(scale, 1, True)) for one in moved)
-            together: Law = functools.reduce(operator.mul, each)
-            return together
+            return Law.together(shifted(float(one), Noise(scale, 1, True)) for one in moved)
         return shifted(float(np.linalg.norm(moved)), Noise(scale, size, self.law_name == "norm"))
-
-    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        return self.law(pair, factor).profile()
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
         centre, scale, law = self.minimum(records), self.numbers(factor)["noise"], self.law_name
@@ -138,22 +127,8 @@ def output_cases(budget: Promise) -> list[Case]:
     """Noise in the norm and, where the budget has a δ, Gaussian noise; Laplace noise for three coordinates."""
     found: list[Case] = []
     for model, straight in SETTINGS:
-        n = 1 if straight else 4
+        build = partial(output_case, attained=straight, reason=STEEP if straight else BENT)
         for noise, kept in (("norm", pure(budget)), ("gaussian", budget), ("laplace", pure(budget))):
-            reason = STEEP if straight else BENT
-            found += [
-                output_case(
-                    plan, label=f"{noise} noise, {model.dimension} coefficients", attained=straight, reason=reason
-                )
-                for plan in eligible(OutputPerturbation(noise), model, kept, n=n)
-            ]
+            label = f"{noise} noise, {model.dimension} coefficients"
+            found += cases_of(build, [(label, OutputPerturbation(noise), model)], kept, n=1 if straight else 4)
     return found
-
-
-def jewson_case(penalty: float, *, epsilon: float = 1.0, n: int = 10, dimension: int = 20) -> OutputCase:
-    """Errata 2: n rows of ones, one label flipped, Laplace noise of the published scale 2/(nλε)."""
-    model = Logistic(
-        features=dimension, bounds=(0, 1), intercept=False, prior=Gaussian(scale=1.0 / math.sqrt(n * penalty))
-    )
-    (plan,) = eligible(OutputPerturbation("laplace", as_published=True), model, PureDP(epsilon), n=n)
-    return output_case(plan, label="as published")

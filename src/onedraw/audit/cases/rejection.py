@@ -7,7 +7,6 @@ envelope rests on is least, and holds the linear predictors of the draws against
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ RECORDS, DRAWS, ALPHA = 400, 60_000, 1e-6
 """Of a replay: 5 % of the weight move the distribution function by 0.02, twice what so many draws leave to chance at this level."""
 
 
-@dataclass(frozen=True)
 class RejectionCase(PredictorCase):
     """A pure promise that only an exact draw keeps."""
 
@@ -42,7 +40,7 @@ class RejectionCase(PredictorCase):
     def departures(self, plan: Plan) -> tuple[str, ...]:
         """Where draws with the numbers of ``plan`` depart from the law of this case's own."""
         pair = self.pairs[-1]
-        return tuple(found for records in (pair.first, pair.second) for found in self._departures(plan, records))
+        return tuple(found for records in pair for found in self._departures(plan, records))
 
     def _departures(self, plan: Plan, records: Any) -> list[str]:
         target = plan.target(plan.model.summarise(records))

@@ -13,9 +13,7 @@ is here.
 from __future__ import annotations
 
 import abc
-import functools
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -26,8 +24,8 @@ from onedraw.arrays import Array, Mask
 from onedraw.mechanisms import Plan
 from onedraw.privacy import Promise
 
-from .case import Case, Pair, eligible
-from .laws import Law, independent
+from .case import Pair, eligible
+from .laws import Law, LawCase, independent
 
 EACH_STAGE = (Pair("each stage on its own worst pair", None, None),)
 
@@ -42,7 +40,7 @@ Moves = dict[str, tuple[float, int, int | None]]
 
 
 @dataclass(frozen=True)
-class StagedCase(Case):
+class StagedCase(LawCase):
     """A plan in stages; ``ran`` are numbers of the program that differ from the plan's: the planted faults."""
 
     ran: tuple[tuple[str, float], ...] = ()
@@ -56,10 +54,6 @@ class StagedCase(Case):
     @property
     def planned(self) -> dict[str, float]:
         return {**self.plan.parameters, **dict(self.ran)}
-
-    @property
-    def pure(self) -> bool:
-        return bool(self.plan.parameters["pure"])
 
     @abc.abstractmethod
     def moves(self, numbers: Mapping[str, float]) -> Moves:
@@ -78,11 +72,7 @@ class StagedCase(Case):
             if numbers[f"{stage}_noise"]
         ]
         laws = [*(independent(found, pure=self.pure) if found else ()), *self.others(pair, numbers)]
-        together: Law = functools.reduce(operator.mul, laws)
-        return together
-
-    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        return self.law(pair, factor).profile()
+        return Law.together(laws)
 
 
 def with_either_noise(mechanism: Callable[..., Any], model: Any, budget: Promise, *, n: int) -> list[Plan]:

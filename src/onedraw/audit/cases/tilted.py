@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -32,23 +31,18 @@ from onedraw.models import Gaussian, HuberisedHinge, Logistic
 from onedraw.privacy import Promise
 
 from .case import Case, LogDensity, Pair, eligible, no_formula, pure
-from .laws import Law, Noise, shifted
-from .losses import centred, encoded_rows, flips, longest_row, of_classes, records_of
+from .laws import Law, LawCase, Noise, shifted
+from .losses import along, centred, encoded_rows, flips, longest_row, of_classes, slope_of
 from .regularised import slopes_of
 
 CELLS, BESIDE = 3000, 80
 """Cells over all of the noise, and beside each bend."""
 
 
-@dataclass(frozen=True)
-class ObjectiveCase(Case):
+class ObjectiveCase(LawCase):
     """A tilted minimum of one coefficient, with the noise that closes it."""
 
-    noises: ClassVar[tuple[str, ...]] = ("tilt_noise", "closing_noise")
-
-    @property
-    def pure(self) -> bool:
-        return bool(self.plan.parameters["pure"])
+    noises = ("tilt_noise", "closing_noise")
 
     @cached_property
     def axis(self) -> Array:
@@ -58,19 +52,14 @@ class ObjectiveCase(Case):
 
     def equations(self, records: Any, t: Array) -> Array:
         """g(t), growing in t."""
-        (rows, responses), slopes = records_of(self.plan.model, records), slopes_of(self.plan.model)
-        lengths = rows @ self.axis
-        assert np.allclose(rows, np.outer(lengths, self.axis), atol=1e-9), "all rows must be multiples of one"
-        unique, counts = np.unique(np.column_stack([lengths, responses]), axis=0, return_counts=True)
-        total = self.plan.parameters["strong_convexity"] * t
-        for (s, y), count in zip(unique, counts, strict=True):
-            total = total + count * s * slopes(s * t, y)
-        return np.asarray(total)
+        slopes, found = slopes_of(self.plan.model), along(self.plan.model, records, self.axis)
+        pull = np.sum([count * s * slopes(s * t, y) for s, y, count in found], axis=0)
+        return np.asarray(pull + self.plan.parameters["strong_convexity"] * t)
 
     def law(self, pair: Pair, factor: float = 1.0) -> Law:
         numbers = self.numbers(factor)
         edges = self._edges(pair, numbers["tilt_noise"])
-        tilted = Law(*(self._masses(records, edges, numbers["tilt_noise"]) for records in (pair.first, pair.second)))
+        tilted = Law(*(self._masses(records, edges, numbers["tilt_noise"]) for records in pair))
         if self.pure and len(self.axis) > 1:
             seen = log_chance_near(len(self.axis))
             tilted = Law(*(np.append(seen + one, np.log1p(-np.exp(seen))) for one in (tilted.first, tilted.second)))
@@ -90,15 +79,12 @@ class ObjectiveCase(Case):
         rough = np.linspace(-1.0, 1.0, 20_001) * (far + self.plan.n * self.plan.parameters["lipschitz"]) / m
         values = np.linspace(-far, far, CELLS)
         bends = [bend for bend in bends_of(self.plan.model) if abs(bend) < rough[-1]]
-        even = [np.interp(values, self.equations(records, rough), rough) for records in (pair.first, pair.second)]
+        even = [np.interp(values, self.equations(records, rough), rough) for records in pair]
         thin = 1e-8 * rough[-1]  # in thinner cells rounding would be seen
         beside = np.geomspace(10.0 * thin, 1.0, BESIDE)
         near = [bend + side * beside for bend in bends for side in (-1.0, 1.0)]
         edges = np.unique(np.concatenate([bends, *even, *near]))
         return np.asarray(edges[np.append(True, np.diff(edges) > thin)])
-
-    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        return self.law(pair, factor).profile()
 
     def logdensity(self, records: Any, factor: float = 1.0) -> LogDensity:
         scale, step, m = self.numbers(factor)["tilt_noise"], 1e-5, self.plan.parameters["strong_convexity"]
@@ -146,14 +132,11 @@ def log_masses(low: Array, high: Array, *, pure: bool) -> Array:
 def bends_of(model: Any) -> list[float]:
     """t at which a record of the longest row bends, by either of the pair's labels."""
     length = float(np.linalg.norm(encoded_rows(model, longest_row(model)[None, :])[0]))
-    ends = two_labels(model)
-    match model:
-        case models.HuberisedHinge(width=h):
-            places = [side * place for side in (-1.0, 1.0) for place in (1.0 - h, 1.0)]
-        case models.HuberRegression(threshold=tau):
-            places = [float(y) + side * tau for y in ends for side in (-1.0, 1.0)]
-        case _:
-            places = [0.0] if of_classes(model) else [float(y) for y in ends]
+    if of_classes(model):
+        places = [side * kink for kink in slope_of(model).kinks or (0.0,) for side in (-1.0, 1.0)]
+    else:
+        reach = getattr(model, "threshold", 0.0)
+        places = [float(y) + side * reach for y in two_labels(model) for side in (-1.0, 1.0)]
     return [place / length for place in places]
 
 
@@ -223,9 +206,3 @@ def objective_cases(budget: Promise, *, n: int = 200) -> list[Case]:
                 if label not in {case.label for case in found if case.plan.model is model}:
                     found.append(objective_case(plan, label=label, attained=attained, reason=reason))
     return found
-
-
-def published_case(version: str, budget: Promise, *, n: int = 200, model: Any = MODELS[0]) -> ObjectiveCase:
-    """The papers' own numbers, on the same pairs."""
-    (plan,) = eligible(ObjectivePerturbation(version, as_published=True), model, budget, n=n)
-    return objective_case(plan, label=f"{version}, as published")

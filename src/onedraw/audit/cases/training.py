@@ -12,11 +12,10 @@ the formula is a mixture over all 2^T outcomes of the coins of the one record.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
 from onedraw import audit
 from onedraw.arrays import Array
@@ -28,6 +27,7 @@ from onedraw.plans import Plan
 from onedraw.privacy import Promise
 
 from .case import Case, LogDensity, Pair, eligible, no_formula
+from .laws import normal_masses
 
 CELLS = 1500
 """Of one step, and of steps together; a merge costs the square of a cell's width in the loss's variance."""
@@ -38,10 +38,11 @@ REACH = 9.0
 MOST_COINS = 12
 """Of one record, whose outcomes are all followed."""
 
+OPPOSITE = Pair("a gradient and its opposite", 1, -1)
+
 ATTAINED = "one record's clipped gradient becomes its opposite: the pair that dominates every other"
 
 
-@dataclass(frozen=True)
 class TrainingCase(Case):
     """The path of a plan on the pair of opposite gradients."""
 
@@ -52,17 +53,13 @@ class TrainingCase(Case):
         return Training("jax")
 
     @property
-    def options(self) -> DPSGD:
-        assert isinstance(self.plan.mechanism, DPSGD)
-        return self.plan.mechanism
-
-    @property
     def rate(self) -> float:
-        return self.options.batch_size / self.plan.n
+        return float(self.plan.mechanism.batch_size / self.plan.n)
 
     @property
     def steps(self) -> int:
-        return math.ceil(self.options.epochs * self.plan.n / self.options.batch_size)
+        mechanism = self.plan.mechanism
+        return math.ceil(float(mechanism.epochs * self.plan.n / mechanism.batch_size))
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         sigma = self.numbers(factor)["noise_multiplier"]
@@ -72,36 +69,22 @@ class TrainingCase(Case):
         """Of the last iterate, for the records of `training_cases`."""
         if not isinstance(records, tuple):
             return None
-        options, steps, sign = self.options, self.steps, 1.0 if records[1][-1] == 1 else -1.0
+        options, steps, sign = self.plan.mechanism, self.steps, 1.0 if records[1][-1] == 1 else -1.0
         unit = options.learning_rate * options.clip / options.batch_size
         deviation = self.numbers(factor)["noise_multiplier"] * math.sqrt(steps)
         count = np.arange(steps + 1.0)
-        log_weights = special.gammaln(steps + 1) - special.gammaln(count + 1) - special.gammaln(steps - count + 1)
-        log_weights = log_weights + special.xlogy(count, self.rate) + special.xlog1py(steps - count, -self.rate)
-
-        def density(draws: Array) -> Array:
-            places = np.asarray(draws).reshape(len(draws), -1)[:, :1] / unit
-            return np.asarray(
-                special.logsumexp(log_weights - (places - sign * count) ** 2 / (2.0 * deviation**2), axis=1)
-            )
-
-        return density
+        log_weights = stats.binom.logpmf(count, steps, self.rate)
+        return mixture(log_weights, unit * sign * count, unit * deviation)
 
 
-@dataclass(frozen=True)
 class SubsampledCase(TrainingCase):
     """The path of a DP-SGLD plan on the same pair: records that weigh more than was accounted have less noise beside them."""
 
-    weights: ClassVar[tuple[str, ...]] = ("record_weight",)
-    noises: ClassVar[tuple[str, ...]] = ()
+    weights = ("record_weight",)
+    noises = ()
 
     def sampler(self, plan: Plan) -> Any:
         return Case.sampler(self, plan)
-
-    @property
-    def rate(self) -> float:
-        assert isinstance(self.plan.mechanism, DPSGLD)
-        return self.plan.mechanism.batch_size / self.plan.n
 
     @property
     def steps(self) -> int:
@@ -125,44 +108,36 @@ class SubsampledCase(TrainingCase):
         means = sign * step * weight / self.rate * (tossed @ left)
         heads = tossed.sum(axis=1)
         log_weights = special.xlogy(heads, self.rate) + special.xlog1py(self.steps - heads, -self.rate)
-        variance = 2.0 * step * float(left @ left)
+        return mixture(log_weights, means, math.sqrt(2.0 * step * float(left @ left)))
 
-        def density(draws: Array) -> Array:
-            places = np.asarray(draws).reshape(len(draws), -1)[:, :1]
-            return np.asarray(special.logsumexp(log_weights - (places - means) ** 2 / (2.0 * variance), axis=1))
 
-        return density
+def mixture(log_weights: Array, means: Array, deviation: float) -> LogDensity:
+    """Of normal laws, in the first coordinate of a draw."""
+
+    def density(draws: Array) -> Array:
+        away = (np.asarray(draws).reshape(len(draws), -1)[:, :1] - means) / deviation
+        return np.asarray(special.logsumexp(log_weights - 0.5 * away**2, axis=1))
+
+    return density
 
 
 # ── laws ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def path_law(sigma: float, rate: float, steps: int) -> tuple[Array, Array]:
-    """(P, Q) of all steps together, over merged cells, by repeated squaring."""
-    total, power, left = None, step_law(sigma, rate), steps
-    while left:
-        if left % 2:
-            total = power if total is None else both(total, power)
-        left //= 2
-        if left:
-            power = both(power, power)
-    assert total is not None
-    return total
+    """(P, Q) of all steps together, over merged cells, by halves."""
+    if steps == 1:
+        return step_law(sigma, rate)
+    half = path_law(sigma, rate, steps // 2)
+    even = both(half, half)
+    return both(even, step_law(sigma, rate)) if steps % 2 else even
 
 
 def step_law(sigma: float, rate: float) -> tuple[Array, Array]:
     """(P, Q) of one noisy sum over cells of its value: (1−q)N(0, σ²) + qN(±1, σ²)."""
     edges = np.concatenate([[-np.inf], np.linspace(-1.0 - REACH * sigma, 1.0 + REACH * sigma, CELLS - 1), [np.inf]])
-    without = _masses(edges / sigma)
-    first, second = ((1.0 - rate) * without + rate * _masses((edges - opposite) / sigma) for opposite in (1.0, -1.0))
-    return first, second
-
-
-def _masses(edges: Array) -> Array:
-    """Of a standard normal law between neighbouring edges, from the side where the digits are."""
-    return np.asarray(
-        np.where(edges[:-1] > 0.0, special.ndtr(-edges[:-1]) - special.ndtr(-edges[1:]), np.diff(special.ndtr(edges)))
-    )
+    without, up, down = (normal_masses((edges - centre) / sigma) for centre in (0.0, 1.0, -1.0))
+    return (1.0 - rate) * without + rate * up, (1.0 - rate) * without + rate * down
 
 
 def both(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -189,33 +164,32 @@ def _grid(deviation: float) -> Array:
 
 def training_case(plan: Plan, *, label: str = "") -> TrainingCase:
     """The case of any plan of DP-SGD: its path's law depends on noise, rate and steps alone. Its draws have no formula."""
-    return TrainingCase(plan, (Pair("a gradient and its opposite", 1, -1),), ATTAINED, True, label)
-
-
-def training_cases(budget: Promise) -> list[Case]:
-    """Few steps of logistic regression on one feature; all records but one have none, and the clip is below any gradient met."""
-    model = Logistic(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
-    options = DPSGD(epochs=2, batch_size=5, clip=0.01, learning_rate=0.1)
-    rows = np.zeros((20, 1))
-    rows[-1] = 1.0
-    first, second = ((rows, np.r_[np.zeros(19, dtype=int), label]) for label in (1, 0))
-    pair = Pair("the label of the one record with a feature", first, second)
-    return [TrainingCase(plan, (pair,), ATTAINED, True) for plan in eligible(options, model, budget, n=20)]
+    return TrainingCase(plan, (OPPOSITE,), ATTAINED, True, label)
 
 
 def subsampled_case(plan: Plan, *, label: str = "") -> SubsampledCase:
     """The case of any plan of DP-SGLD on a margin loss: noise, rate and steps alone. Its draws have no formula."""
     if not isinstance(plan.model.kernel, MarginLoss):
         raise no_formula("paths on samples of margin losses, not for", plan.model)
-    return SubsampledCase(plan, (Pair("a gradient and its opposite", 1, -1),), ATTAINED, True, label)
+    return SubsampledCase(plan, (OPPOSITE,), ATTAINED, True, label)
+
+
+def training_cases(budget: Promise) -> list[Case]:
+    """Few steps of logistic regression; the clip is below any gradient met."""
+    options = DPSGD(epochs=2, batch_size=5, clip=0.01, learning_rate=0.1)
+    return _on_one_feature(TrainingCase, options, Logistic, budget)
 
 
 def subsampled_cases(budget: Promise) -> list[Case]:
-    """Few steps on a hinge, whose slope is 1 as far as so short a path goes; all records but one have no features."""
-    model = HuberisedHinge(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0))
-    rows = np.zeros((20, 1))
+    """Few steps on a hinge, whose slope is 1 as far as so short a path goes."""
+    options = DPSGLD(batch_size=5, relaxations=0.02, steps=8)
+    return _on_one_feature(SubsampledCase, options, HuberisedHinge, budget)
+
+
+def _on_one_feature(kind: type[Case], options: Any, loss: Any, budget: Promise) -> list[Case]:
+    """All records but one have no features."""
+    model, rows = loss(1, bounds=(-1, 1), intercept=False, prior=Gaussian(scale=1.0)), np.zeros((20, 1))
     rows[-1] = 1.0
-    first, second = ((rows, np.r_[np.zeros(19, dtype=int), label]) for label in (1, 0))
-    pair = Pair("the label of the one record with a feature", first, second)
-    plans = eligible(DPSGLD(batch_size=5, relaxations=0.02, steps=8), model, budget, n=20)
-    return [SubsampledCase(plan, (pair,), ATTAINED, True) for plan in plans]
+    tables = ((rows, np.r_[np.zeros(19, dtype=int), label]) for label in (1, 0))
+    pair = Pair("the label of the one record with a feature", *tables)
+    return [kind(plan, (pair,), ATTAINED, True) for plan in eligible(options, model, budget, n=20)]
