@@ -37,6 +37,10 @@ ROUNDING = 2.0**-28
 
 BALANCED = "others that balance each other: along every direction the log-odds are the two sides of 0, and the curve is attained"
 BENT = "the loss bends around the start, so that one side of a step is less steep than its Lipschitz constant"
+LONG = "the prior alone decides about so long a step, whatever the records are"
+
+SHORT = 0.25
+"""A step, in deviations of the prior, up to which the prior's part of the log-odds leaves them near 0, where the curve is attained."""
 
 
 def circle(count: int = DIRECTIONS) -> Array:
@@ -113,11 +117,13 @@ def step_case(plan: Plan, *, label: str = "") -> Case:
         raise no_formula("paths of private decisions in two coefficients of a margin loss, not of", model)
     loss_of(model)
     straight = isinstance(model, Hinge)
-    return BarkerStepCase(plan, flips(model, plan.n), BALANCED if straight else BENT, straight, label)
+    short = plan.parameters["step_length"] ** 2 * model.prior.precision(2).max() <= SHORT**2
+    why = LONG if not short else BALANCED if straight else BENT
+    return BarkerStepCase(plan, flips(model, plan.n), why, straight and bool(short), label)
 
 
 def hinge_paths(budget: Promise) -> list[Case]:
-    """Linear around the start, so attained."""
+    """Linear around the start, so attained by steps that are short for the prior."""
     return _paths(Hinge(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0)), budget)
 
 
