@@ -16,23 +16,88 @@ def test_the_demonstration_plans_releases_verifies_audits_and_reports(run, tmp_p
     code, out, err = run("demo", "--json")
     assert code == 0, err
     document = json.loads(out)
+    place = Path(document["folder"])
     assert [path.name for path in tmp_path.iterdir()] == ["onedraw-demo"]
-    assert document["verified"] == "authentic"
+    assert document["plan"]["eligible"]
+    assert document["verified"]["answer"] == "authentic"
     assert document["audit"]["passed"] is True
-    assert document["audit"]["exact_epsilon"] <= document["audit"]["promised_epsilon"]
-    assert "(ε = 1, δ = 1e-06)" in document["sentence"] or "ε = 0.9" in document["sentence"]
-    assert [row["name"] for row in document["estimates"]] == ["radius", "texture", "concave_points", "intercept"]
-    assert len(document["predictions"]) == 2
-    means = {row["name"]: row for row in document["means"]}
+    (case,) = document["audit"]["cases"]
+    assert case["exact_epsilon"] <= case["promised_epsilon"]
+    assert [row["name"] for row in document["model"]["estimates"]] == [
+        "radius",
+        "texture",
+        "concave_points",
+        "intercept",
+    ]
+    assert document["model"]["why_no_interval"]
+    assert len(document["predictions"]["labels"]) == 2
+    means = {row["name"]: row for row in document["means"]["estimates"]}
     for name, mean in (("benign", 12.15), ("malignant", 17.46)):  # of the whole file, in public
         row = means[f"diagnosis={name}: mean"]
         assert row["low"] < row["estimate"] < row["high"] < row["low"] + 6
         assert abs(row["estimate"] - mean) < 2 * (row["high"] - row["low"])
-    assert run("verify", document["means_release"])[0] == 0
-    assert 0 < document["epsilon_left"] < 3
-    page = Path(document["report"]).read_text()
-    assert "An attack on the mechanism" in page or "attack" in page
-    assert run("verify", document["release"])[0] == 0
+    assert document["left"]["datasets"]["breast-cancer-demo"]["remaining_epsilon"] == pytest.approx(1.5)
+    for name in ("means", "model"):
+        assert run("verify", place / f"{name}.json")[0] == 0
+        assert "<html" in (place / f"{name}.html").read_text()
+
+
+def test_it_shows_what_a_user_would_type_and_what_follows_works(run, monkeypatch):
+    from onedraw.cli import demo
+
+    code, out, err = run("demo")
+    assert code == 0, err
+    typed = [line for line in out.splitlines() if line.startswith("$ ")]
+    assert len(typed) == 1 + len(demo.STEPS) + len(demo.NEXT)
+    for _, command in demo.STEPS.values():
+        assert "\n".join(demo.typed(command)) in out
+    assert "For this no record is read." in out
+    assert "Reports: " in out
+    monkeypatch.chdir(typed[0].removeprefix("$ cd "))
+    for command in demo.NEXT.values():
+        assert run(*command.split())[0] == 0
+
+
+def test_what_a_command_prints_is_cut_to_the_terminal(run, monkeypatch):
+    from onedraw.cli import demo
+
+    monkeypatch.setattr(demo, "STEPS", {"budget": demo.STEPS["budget"]})
+    monkeypatch.setenv("COLUMNS", "60")
+    (line,) = [line for line in run("demo")[1].splitlines() if line.startswith("Opened")]
+    assert len(line) == 60
+    assert line.endswith("…")
+
+
+@pytest.mark.parametrize("written", [[], ["--json"]])
+def test_a_broken_audit_is_shown_and_is_the_exit_code(run, monkeypatch, written):
+    from onedraw.audit import cases
+    from onedraw.audit.cases.literature import Fault
+    from onedraw.cli import demo
+
+    kept = Fault("1", "a paper", "a claim", "nothing", "a pair", "ε", claimed=1.0, value=0.5)
+    monkeypatch.setattr(cases, "faults", lambda: (kept,))
+    monkeypatch.setattr(demo, "STEPS", {"audit": ("Audit.", "audit literature"), "budget": demo.STEPS["budget"]})
+    code, out, _ = run("demo", *written)
+    assert code == 3
+    assert "a paper" in out
+    assert "breast-cancer-demo" in out  # it goes on
+
+
+def test_an_interrupted_release_says_how_its_own_command_is_resumed(run, monkeypatch):
+    from onedraw import release
+    from onedraw.cli import demo
+
+    said = []
+
+    def stopped(*_, how_to_resume, **__):
+        said.append(how_to_resume)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(release, "release", stopped)
+    monkeypatch.setattr(demo, "STEPS", {name: demo.STEPS[name] for name in ("budget", "means")})
+    assert run("demo")[0] != 0
+    (command,) = said
+    assert command.startswith("onedraw release patients.csv --schema schema.yaml --target radius")
 
 
 def test_its_bounds_are_declared_in_the_code_not_computed(run):

@@ -1,23 +1,24 @@
-"""`onedraw demo`: a mean by group and a logistic regression of a real medical data set, end to end, with nothing to prepare.
+"""`onedraw demo`: the commands themselves, on a real medical data set, each shown as it would be typed.
 
 scikit-learn's bundled breast-cancer data play the private file. Of 569 records a mean has an interval at ε = 0.5, a regression at
-ε = 1 has none yet, and both say so: plan, release, verify, audit, report.
+ε = 1 has none yet, and both say so.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
+from contextlib import chdir, redirect_stdout
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from onedraw.defaults import DELTA, LEVEL
-
 from .options import AsJson
-from .plan import figure_of, show_designs
-from .release import show_estimates
-from .show import number, show_json, show_lines, waiting
+from .show import show_json, show_lines
 
 # What a pathologist knows of such slides before seeing any of these, in the units of the measuring program: radii of cell
 # nuclei in pixels, texture as the spread of grey values, concave points as a share of the outline. Round numbers, not the
@@ -30,57 +31,74 @@ columns:
   texture: {kind: number, lower: 5, upper: 35, missing: 20}
   concave_points: {kind: number, lower: 0, upper: 0.2, missing: 0.05}
 """
-COLUMNS = {"radius": "mean radius", "texture": "mean texture", "concave_points": "mean concave points"}
-
-FOLDER = Path("onedraw-demo")
-TARGET, MODEL = "diagnosis", "logistic"
-EPSILON = 1.0
-AVERAGED, AVERAGE_EPSILON = "radius", 0.5
-BUDGET = (3.0, 1e-5)
-
 NEW = "radius,texture,concave_points\n11,15,0.02\n20,26,0.12\n"
 """Two made-up patients to score."""
 
+MEAN = "--schema schema.yaml --target radius --model mean --by diagnosis\n--epsilon 0.5"
+MODEL = "--schema schema.yaml --target diagnosis --model logistic\n--epsilon 1"
+STEPS = {
+    "budget": ("Open a budget: all that is ever published of these records may cost ε = 3.",
+               "ledger init ledger.db --dataset breast-cancer-demo --epsilon 3 --delta 1e-5"),
+    "plan": ("Plan: how good would a mean by group be? For this no record is read.",
+             f"plan {MEAN} --rows 569"),
+    "means": ("Release it: the ledger is charged first. The intervals allow for the noise, too.",
+              f"release patients.csv {MEAN} --ledger ledger.db --out means.json --report means.html"),
+    "model": ("Release a regression: the log-odds of malignant by three measurements.",
+              f"release patients.csv {MODEL} --ledger ledger.db --out model.json --report model.html"),
+    "predictions": ("Predict two new patients: using what is published costs nothing more.",
+                    "predict model.json new.csv"),
+    "verified": ("Verify: the promise is derived again, without the data.",
+                 "verify model.json --ledger ledger.db"),
+    "audit": ("Audit: does the strongest attack we know show more than is promised?",
+              "audit model.json --budget demo"),
+    "left": ("What is left of the budget, and what was it spent on?",
+             "ledger show ledger.db"),
+}  # fmt: skip
+NEXT = {
+    "Would 5,000 patients give the regression intervals?": f"plan {MODEL} --rows 5000",
+    "A median, for some of what is left:": "release patients.csv --schema schema.yaml --target texture --model median\n"
+                                           "--epsilon 1 --ledger ledger.db --out median.json --report median.html",
+}  # fmt: skip
+
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", help="Where to write; each run gets its own folder.")] = FOLDER,
+    folder: Annotated[Path, typer.Option("--folder", help="Where to write; each run gets its own folder.")] = Path("onedraw-demo"),
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """A private mean by group and a regression of a real medical data set: plan, release, verify, audit, report."""
-    from onedraw.data import Schema
-    from onedraw.ledger import Ledger
-    from onedraw.planning import Options
-    from onedraw.privacy import ApproxDP
-    from onedraw.release import verify
-    from onedraw.report import write_report
-
     place = prepare(folder)
-    schema = Schema.load(place / "schema.yaml")
-    ledger = Ledger.open(place / "ledger.db", create=True)
-    ledger.init(str(schema.dataset), ApproxDP(*BUDGET), note="demonstration")
-    _, means, _ = released(place, ledger, AVERAGED, "mean", AVERAGE_EPSILON, Options(by=(TARGET,)))
-    result, found, planned = released(place, ledger, TARGET, MODEL, EPSILON)
-    verified = verify(place / "release.json", ledger=ledger)
-    audit = audited(place / "release.json")
-    report = {"interval": found, "plan_table": planned.choices, "audit": audit.report}
-    write_report(result, place / "report.html", ledger=ledger, **report)
-    predictions, right = predicted(place)
-    left = ledger.remaining(str(schema.dataset))
-    document = {
-        "folder": str(place), "means": means.to_dicts(), "means_release": str(place / "means.json"),
-        "means_report": str(place / "means.html"), "plan": planned.to_dict()["eligible"], "why": planned.choices.why, "sentence": result.certificate.sentence,
-        "may_publish": result.certificate.may_publish("release.json and report.html"),
-        "estimates": found.to_dicts(), "why_no_interval": found.reason, "verified": verified.answer,
-        "audit": audit.to_dict(), "predictions": predictions, "right": right,
-        "epsilon_left": left.epsilon, "delta": left.delta, "report": str(place / "report.html"),
-        "release": str(place / "release.json"),
-    }  # fmt: skip
+    if not as_json:
+        show_lines(f"$ cd {shlex.quote(str(place))}", style="cyan")
+    with chdir(place):
+        found = {name: run(*step, as_json=as_json) for name, step in STEPS.items()}
     if as_json:
-        show_json(document)
+        show_json({"folder": str(place)} | {name: json.loads(printed) for name, (_, printed) in found.items()})
     else:
-        show(document, place)
-    if not audit.passed:
-        raise typer.Exit(3)
+        show_lines("", f"Reports: {place / 'means.html'}", f"         {place / 'model.html'}", "")
+        show_lines(f"What ends in … was cut here; the commands print it whole. Try next, in {place}:")
+        for why, command in NEXT.items():
+            show_lines(f"# {why}", *typed(command))
+    if code := max(code for code, _ in found.values()):
+        raise typer.Exit(code)
+
+
+def run(heading: str, command: str, *, as_json: bool) -> tuple[int, str]:
+    """The exit code of a command and what it prints, which is shown in lines that are cut to the terminal's width."""
+    from . import application
+
+    if not as_json:
+        show_lines("", heading, style="bold")
+        show_lines(*typed(command), style="cyan")
+    sys.argv[1:] = [*shlex.split(command), *(["--json"] if as_json else [])]  # where a release reads how it is resumed
+    with redirect_stdout(StringIO()) as printed:
+        code = application(standalone_mode=False) or 0
+    if not as_json:
+        show_lines(*printed.getvalue().splitlines(), cut=True)
+    return code, printed.getvalue()
+
+
+def typed(command: str) -> list[str]:
+    return f"$ onedraw {command}".replace("\n", " \\\n    ").splitlines()
 
 
 def prepare(folder: Path) -> Path:
@@ -90,9 +108,8 @@ def prepare(folder: Path) -> Path:
     place = folder / datetime.now().strftime("run-%Y%m%d-%H%M%S-%f")
     try:
         place.mkdir(parents=True)
-        (place / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
-        (place / "new.csv").write_text(NEW, encoding="utf-8")
-        (place / "patients.csv").write_text(patients(), encoding="utf-8")
+        for name, text in {"schema.yaml": SCHEMA, "patients.csv": patients(), "new.csv": NEW}.items():
+            (place / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise CannotWrite(
             f"The folder {folder} cannot be written ({error.strerror}). Choose another one with --folder."
@@ -101,91 +118,9 @@ def prepare(folder: Path) -> Path:
 
 
 def patients() -> str:
-    """The private file, as CSV."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()
-    chosen = [list(data.feature_names).index(name) for name in COLUMNS.values()]
-    rows = [
-        ",".join(["malignant" if label == 0 else "benign", *(f"{value:g}" for value in values)])
-        for label, values in zip(data.target, data.data[:, chosen], strict=True)
-    ]
-    return "\n".join([",".join([TARGET, *COLUMNS]), *rows]) + "\n"
-
-
-def released(place: Path, ledger: Any, target: str, model: str, epsilon: float, options: Any = None) -> tuple[Any, ...]:
-    """(the release, its estimates, its plan); the mean's with a report of its own."""
-    from onedraw.data import Schema, read
-    from onedraw.planning import Options, ask
-    from onedraw.privacy import ApproxDP
-    from onedraw.release import release
-    from onedraw.release.estimates import estimates_of
-    from onedraw.report import write_report
-
-    asked = ask(Schema.load(place / "schema.yaml"), target, model, options or Options())
-    records = read(place / "patients.csv", asked.schema, target=target)
-    with waiting("planning, from public numbers"):
-        planned = asked.planned(ApproxDP(epsilon, DELTA), n=records.n)
-    name = "release" if model == MODEL else "means"
-    with waiting("drawing"):
-        result = release(planned.plan, records, ledger=ledger, label=asked.label, out=place / f"{name}.json")
-    found = estimates_of(result.certificate, planned.plan, LEVEL, reason=planned.why_no_interval)
-    if name == "means":
-        write_report(result, place / "means.html", ledger=ledger, interval=found)
-    return result, found, planned
-
-
-def audited(path: Path) -> Any:
-    """What `onedraw audit release.json --budget demo` finds."""
-    from onedraw.audit.cases.investigation import tasks_for
-
-    from .audit import effort_for, from_release, run
-
-    effort, (_, cases, sampler) = effort_for("demo"), from_release(path)
-    with waiting("attacking the mechanism"):
-        return run(tasks_for(cases, effort, sampler=sampler), effort, confidence=0.95, seed=None)[0]
-
-
-def predicted(place: Path) -> tuple[list[dict[str, Any]], float]:
-    """The two new patients as `onedraw predict` scores them; and what a demonstration may show and a real release may not: how
-    often the published model is right in the file."""
-    import csv
-
-    from onedraw.release import Release
-
-    model = Release.load(place / "release.json")
-    found, labels = model.predict(place / "new.csv"), model.predict(place / "patients.csv").labels
-    with (place / "patients.csv").open(encoding="utf-8", newline="") as file:
-        right = [row[TARGET] == label for row, label in zip(csv.DictReader(file), labels, strict=True)]
-    scored = [
-        {"class": label} | dict(zip(found.columns, map(float, values), strict=True))
-        for label, values in zip(found.labels, found.values, strict=True)
-    ]
-    return scored, sum(right) / len(right)
-
-
-def show(document: dict[str, Any], place: Path) -> None:
-    show_estimates(f"1  Release: mean {AVERAGED} by {TARGET}, ε = {AVERAGE_EPSILON:g}", document["means"])
-    show_lines("", "2  Plan a regression: how good would it be? (For this no record is read.)")
-    for row in document["plan"]:
-        show_designs(row)
-    show_lines("")
-    show_estimates(f"3  Release: log-odds of {TARGET} = malignant", document["estimates"])
-    show_lines(document["sentence"], document["may_publish"])
-    if document["why_no_interval"]:
-        show_lines(f"No interval: {document['why_no_interval'].rstrip('.')}.")
-    audit = document["audit"]
-    show_lines(
-        "", f"4  Verify: {document['verified']}; the promise follows from the certificate's numbers, and the ledger holds it.",
-        "", f"5  Audit: {'passed' if audit['passed'] else 'BROKEN'}; the strongest attack we know shows ε = {figure_of(audit['exact_epsilon'])}; "
-        f"promised is at most {number(audit['promised_epsilon'])}.",
-        "", "6  Predict two new patients:",
-        *(f"   {row['class']}, with probability {max(value for name, value in row.items() if name != 'class'):.0%}" for row in document["predictions"]),
-        f"   (In the file the published model is right for {document['right']:.0%}; never printed in real use.)",
-        "", f"Reports: {document['means_report']}",
-        f"         {document['report']}",
-        f"Everything is in {place}: the schema, the ledger, the certificate. Try:",
-        f"  onedraw ledger show {place / 'ledger.db'}",
-        f"  onedraw verify {place / 'release.json'} --ledger {place / 'ledger.db'}",
-        f"  onedraw predict {place / 'release.json'} {place / 'new.csv'}",
-    )  # fmt: skip
+    measured = data.data[:, [0, 1, 7]]  # means over a slide's nuclei of radius, texture and concave points
+    rows = [f"{data.target_names[of]},{a:g},{b:g},{c:g}" for of, (a, b, c) in zip(data.target, measured, strict=True)]
+    return "\n".join(["diagnosis,radius,texture,concave_points", *rows]) + "\n"

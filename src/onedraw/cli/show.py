@@ -45,11 +45,13 @@ def show_error(error: OnedrawError) -> None:
     console(stderr=True).print(Text("onedraw: ", style="bold red") + Text(f"{error}{notes}"))
 
 
-def show_lines(*lines: str) -> None:
+def show_lines(*lines: str, style: str = "", cut: bool = False) -> None:
+    """Long ones are broken by the terminal, so that they can be copied; or cut at its width."""
     from rich.text import Text
 
+    layout: dict[str, Any] = {"soft_wrap": False, "no_wrap": True, "overflow": "ellipsis"} if cut else {}
     for line in lines:
-        console().print(Text(escaped(line)))
+        console().print(Text(escaped(line), style=style), **layout)
 
 
 def show_remark(line: str) -> None:
