@@ -60,8 +60,8 @@ def release(
         show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
     if check:
         look(columns_of(records))
-    about = "" if math.isnan(seconds) else f"about {max(1, math.ceil(seconds))} s by public numbers"
-    with waiting(f"drawing, {about}"):
+    about = "" if math.isnan(seconds) else f", about {max(1, math.ceil(seconds))} s by public numbers"
+    with waiting(f"drawing{about}"):
         result = release_draws(plan, records, accept=asking.accept or (), timing=timing, label=asked.label, **charged)
     found = estimates_of(result.certificate, plan, LEVEL, reason=planned.why_no_interval)
     if report is not None:
