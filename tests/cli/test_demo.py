@@ -30,6 +30,7 @@ def test_the_demonstration_plans_releases_verifies_audits_and_reports(run, tmp_p
         "intercept",
     ]
     assert document["model"]["why_no_interval"]
+    assert "(ε = 1, δ = 1e-06)" in document["verified"]["sentence"]
     assert len(document["predictions"]["labels"]) == 2
     means = {row["name"]: row for row in document["means"]["estimates"]}
     for name, mean in (("benign", 12.15), ("malignant", 17.46)):  # of the whole file, in public
@@ -39,7 +40,7 @@ def test_the_demonstration_plans_releases_verifies_audits_and_reports(run, tmp_p
     assert document["left"]["datasets"]["breast-cancer-demo"]["remaining_epsilon"] == pytest.approx(1.5)
     for name in ("means", "model"):
         assert run("verify", place / f"{name}.json")[0] == 0
-        assert "<html" in (place / f"{name}.html").read_text()
+        assert "What the best possible attacker could do" in (place / f"{name}.html").read_text()
 
 
 def test_it_shows_what_a_user_would_type_and_what_follows_works(run, monkeypatch):
