@@ -178,25 +178,25 @@ def test_blocks_shrink_where_memory_is_short(monkeypatch):
     X, y = simulated(100, 3)
     thetas, encoded = np.random.default_rng(0).normal(size=(70, 3)), Encoded(100, X, 2 * y - 1)
     expected = candidate_costs(BernoulliBeta(2.0), thetas, encoded, width=500)
-    original, asked = candidate_scores._by_blocks, []
+    original, asked = candidate_scores._in_one_pass, []
 
-    def short(*arguments):
-        asked.append(arguments[-1])
-        if arguments[-1] > 64:
+    def short(records, statistic, *others):
+        asked.append(statistic.together)
+        if statistic.together > 4:
             raise MemoryError
-        return original(*arguments)
+        return original(records, statistic, *others)
 
-    monkeypatch.setattr(candidate_scores, "_by_blocks", short)
+    monkeypatch.setattr(candidate_scores, "_in_one_pass", short)
     np.testing.assert_allclose(candidate_costs(BernoulliBeta(2.0), thetas, encoded, width=500), expected, atol=2)
-    assert asked[0] == candidate_scores.BLOCK
-    assert asked[-1] == 64
+    assert asked[0] == 70
+    assert 1 < asked[-1] <= 4
 
 
 def test_an_error_that_is_not_about_memory_is_not_swallowed(monkeypatch):
     def broken(*arguments):
         raise RuntimeError("something else")
 
-    monkeypatch.setattr(candidate_scores, "_by_blocks", broken)
+    monkeypatch.setattr(candidate_scores, "_in_one_pass", broken)
     with pytest.raises(RuntimeError, match="something else"):
         candidate_costs(BernoulliBeta(2.0), np.zeros((1, 1)), Encoded(1, np.zeros((1, 1)), np.ones(1)), width=1)
 

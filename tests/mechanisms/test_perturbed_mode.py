@@ -247,7 +247,7 @@ def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str)
     theta, _ = stages.minimum(stages.target.measured(where), problem.loss, stages._objective(where, tilt))
     X, y = stages.target.encoded.X, stages.target.encoded.y / problem.response_scale
     a = np.minimum(1.0, problem.numbers["row_bound"] ** 2 / (X**2).sum(axis=1))
-    slopes = problem.loss.slope(X @ theta, (y - where.centre) / where.unit)
+    slopes = problem.loss.kernel.slope(X @ theta, (y - where.centre) / where.unit)
     gradient = X.T @ (a * slopes) + problem.numbers["ridge"] * theta + tilt
     assert np.linalg.norm(gradient) <= problem.numbers["tolerance"]
 

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import pytest
 
@@ -31,6 +31,18 @@ ORIGIN = Point(0.0, 0.0)
 @dataclass(frozen=True)
 class Dot(Shape):
     size: float = 1.0
+
+
+def positive(value):
+    if not value > 0:
+        raise InvalidModel("A size is above 0.")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Box(Shape):
+    width: Annotated[float, positive]
+    height: Annotated[float | None, positive] = None
 
 
 @dataclass(frozen=True)
@@ -127,3 +139,14 @@ def test_two_members_cannot_share_a_tag():
 
         class Another(Shape, tag="Dot"):
             pass
+
+
+def test_a_check_beside_a_type_is_made_unless_the_default_is_none_and_stays():
+    assert (Box(2).width, Box(2).height, Box(2, 3).height) == (2.0, None, 3.0)
+    assert Shape.from_dict(Box(2, 3).to_dict()) == Box(2, 3)
+    assert Shape.from_dict(Box(2).to_dict()) == Box(2)
+    for wrong in ((0.0,), (1.0, 0.0)):
+        with pytest.raises(InvalidModel):
+            Box(*wrong)
+    with pytest.raises(TypeError):  # None is no default of the width: the check is asked
+        Box(None)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -101,10 +101,7 @@ class AdaOPS(Mechanism):
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "ada-ops"
 
-    failure: float = 0.05
-
-    def __post_init__(self) -> None:
-        self._set(failure=check_failure(self.failure))
+    failure: Annotated[float, check_failure] = 0.05
 
     def heading(self, plan: Plan) -> str:
         return "one posterior sample with an adaptive ridge and temperature (AdaOPS)"

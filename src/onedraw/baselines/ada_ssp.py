@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -73,10 +73,7 @@ class AdaSSP(Mechanism):
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "ada-ssp"
 
-    failure: float = 0.05
-
-    def __post_init__(self) -> None:
-        self._set(failure=check_failure(self.failure))
+    failure: Annotated[float, check_failure] = 0.05
 
     def heading(self, plan: Plan) -> str:
         return "linear regression from noisy sums with an adaptive ridge (AdaSSP)"

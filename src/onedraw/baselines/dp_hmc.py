@@ -15,8 +15,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -293,28 +293,22 @@ class DPHMC(PrivateChain):
 
     title: ClassVar[str] = "DP-HMC"
 
-    leapfrogs: int = LEAPFROGS
+    leapfrogs: Annotated[int, partial(positive_integer, "leapfrogs")] = LEAPFROGS
     test: str = "penalty"
-    kick: float | None = None
-    test_noise: float | None = None
-    length: float | None = None
-    clip_ratios: float | None = None
+    kick: Annotated[float | None, partial(positive, "kick")] = None
+    test_noise: Annotated[float | None, partial(on_lattice, name="test_noise")] = None
+    length: Annotated[float | None, partial(positive, "length")] = None
+    clip_ratios: Annotated[float | None, partial(positive, "clip_ratios")] = None
     as_published: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(leapfrogs=positive_integer("leapfrogs", self.leapfrogs))
         if self.leapfrogs > MOST_LEAPFROGS:
             raise WrongCall(
                 f"leapfrogs is at most {MOST_LEAPFROGS}, each a pass over all records, not {self.leapfrogs}."
             )
         if self.test not in TESTS or (self.test == "barker" and self.test_noise is not None):
             raise WrongCall("test is 'penalty', with test_noise=… or without, or 'barker', which needs no noise.")
-        for name in ("kick", "length", "clip_ratios"):
-            if getattr(self, name) is not None:
-                self._set(**{name: positive(name, getattr(self, name))})
-        if self.test_noise is not None:
-            self._set(test_noise=on_lattice(self.test_noise, "test_noise"))
         self._check_published()
 
     def _check_published(self) -> None:

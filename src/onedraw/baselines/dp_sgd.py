@@ -11,7 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -47,14 +48,16 @@ class DPSGD(Mechanism):
     requires: ClassVar[str] = "dp-sgd"
     """The plan *is* an algorithm: only `Training` carries it out."""
 
-    epochs: int = 15
-    batch_size: int = 100
-    clip: float = 1.0
-    learning_rate: float = 0.01
+    epochs: Annotated[int, partial(positive_integer, "epochs")] = 15
+    batch_size: Annotated[int, partial(positive_integer, "batch_size")] = 100
+    clip: Annotated[float, partial(_moderate, "clip")] = 1.0
+    learning_rate: Annotated[float, partial(_moderate, "learning rate")] = 0.01
     start: int = 0
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
+        if isinstance(self.start, bool) or not isinstance(self.start, int):
+            raise WrongCall("start is the public seed of a network's starting weights, a whole number.")
 
     def heading(self, plan: Plan) -> str:
         return f"DP-SGD, {int(plan.parameters['steps']):,} steps"
@@ -114,19 +117,11 @@ class DPSGD(Mechanism):
         return Numbers(self.clip, plan.parameters["noise_multiplier"] * self.clip, self.learning_rate / self.batch_size)
 
 
-def check_options(options: Any) -> None:
-    """Of a training, private or not: whole numbers where whole ones are meant, and nothing that leaves floating point."""
-    for name in ("epochs", "batch_size"):
-        options._set(**{name: positive_integer(name, getattr(options, name))})
-    for name in ("clip", "learning_rate"):
-        value = positive(f"the {name.replace('_', ' ')}", getattr(options, name))
-        if not 1.0 / LARGEST <= value <= LARGEST:
-            raise WrongCall(
-                f"The {name.replace('_', ' ')} lies in [{1.0 / LARGEST:g}, {LARGEST:g}], but {value:.6g} was given."
-            )
-        options._set(**{name: value})
-    if isinstance(options.start, bool) or not isinstance(options.start, int):
-        raise WrongCall("start is the public seed of a network's starting weights, a whole number.")
+def _moderate(name: str, given: float) -> float:
+    value = positive(f"the {name}", given)
+    if not 1.0 / LARGEST <= value <= LARGEST:
+        raise WrongCall(f"The {name} lies in [{1.0 / LARGEST:g}, {LARGEST:g}], but {value:.6g} was given.")
+    return value
 
 
 @dataclass(frozen=True, eq=False, repr=False)

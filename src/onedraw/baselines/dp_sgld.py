@@ -14,7 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -60,19 +61,14 @@ class DPSGLD(Mechanism):
     requires: ClassVar[str] = "dp-sgld"
     """The plan *is* an algorithm: only `SubsampledLangevin` carries it out."""
 
-    batch_size: int = 1000
-    relaxations: float | None = None
-    steps: int | None = None
-    effect: float | None = None
-    noise: float | None = None
+    batch_size: Annotated[int, partial(positive_integer, "batch_size")] = 1000
+    relaxations: Annotated[float | None, partial(positive, "the relaxations")] = None
+    steps: Annotated[int | None, partial(positive_integer, "steps")] = None
+    effect: Annotated[float | None, partial(positive, "the effect")] = None
+    noise: Annotated[float | None, partial(positive, "the noise")] = None
 
     def __post_init__(self) -> None:
-        self._set(batch_size=positive_integer("batch_size", self.batch_size))
-        if self.steps is not None:
-            self._set(steps=positive_integer("steps", self.steps))
-        for name in ("relaxations", "effect", "noise"):
-            if getattr(self, name) is not None:
-                self._set(**{name: positive(f"the {name}", getattr(self, name))})
+        super().__post_init__()
         check_effect(self.effect, "steps=… and relaxations=…")
         if self.relaxations is not None and self.relaxations > MOST_RELAXATIONS:
             raise WrongCall(f"relaxations is at most {MOST_RELAXATIONS:g}, after which nothing of the start is left.")

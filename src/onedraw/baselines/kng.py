@@ -12,7 +12,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -67,17 +68,15 @@ class KNG(Mechanism):
     """The pick of its one round."""
 
     count: int | None = None
-    effect: float | None = None
-    noise: float | None = None
+    effect: Annotated[float | None, partial(positive, "the effect")] = None
+    noise: Annotated[float | None, partial(positive, "the noise")] = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.count is not None and (type(self.count) is not int or not 1 <= self.count <= MOST_CANDIDATES):
             raise WrongCall(
                 f"count must be a whole number from 1 to {MOST_CANDIDATES:,}, not {self.count!r}. Leave it out to have it planned."
             )
-        for name in ("effect", "noise"):
-            if getattr(self, name) is not None:
-                self._set(**{name: positive(f"the {name}", getattr(self, name))})
         check_effect(self.effect, "count=…")
 
     def heading(self, plan: Plan) -> str:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -140,14 +141,11 @@ class MultiProposal(PrivateChain):
 
     title: ClassVar[str] = "multi-proposal chain"
 
-    length: float | None = None
-    proposals: int = PROPOSALS
+    length: Annotated[float | None, partial(positive, "the length")] = None
+    proposals: Annotated[int, partial(positive_integer, "proposals")] = PROPOSALS
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(proposals=positive_integer("proposals", self.proposals))
-        if self.length is not None:
-            self._set(length=positive("the length", self.length))
         if self.proposals > MOST_PROPOSALS:
             raise WrongCall(
                 f"proposals is at most {MOST_PROPOSALS}, but {self.proposals} was given: more save no privacy."

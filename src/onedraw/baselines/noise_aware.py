@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -54,14 +55,8 @@ class NoiseAware(FamilyNoise):
 
     title: ClassVar[str] = "Noise-aware posterior"
 
-    response_bound: float | None = None
-    row_deviation: float = 0.4
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.response_bound is not None:
-            self._set(response_bound=positive_number("response_bound", self.response_bound))
-        self._set(row_deviation=positive_number("row_deviation", self.row_deviation))
+    response_bound: Annotated[float | None, partial(positive_number, "response_bound")] = None
+    row_deviation: Annotated[float, partial(positive_number, "row_deviation")] = 0.4
 
     def heading(self, plan: Plan) -> str:
         return f"a posterior from sums with discrete {str(self.law).capitalize()} noise, which counts that noise"

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -144,15 +145,12 @@ class Penalty(PrivateChain):
 
     title: ClassVar[str] = "penalty algorithm"
 
-    length: float | None = None
-    test_noise: float = BEST
+    length: Annotated[float | None, partial(positive, "the length")] = None
+    test_noise: Annotated[float, partial(on_lattice, name="test_noise")] = BEST
     directions: str = "averaged"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(test_noise=on_lattice(self.test_noise, "test_noise"))
-        if self.length is not None:
-            self._set(length=positive("the length", self.length))
         if self.directions not in DIRECTIONS:
             raise WrongCall(f"directions is 'averaged' or 'worst', not {self.directions!r}.")
 

@@ -75,6 +75,7 @@ class NoiseOnSums(Mechanism):
     law: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.law is not None and self.law not in LAWS:
             raise InvalidModel(f"law is one of {', '.join(LAWS)}, or None for the better one, not {self.law!r}.")
 

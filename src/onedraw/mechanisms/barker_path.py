@@ -16,8 +16,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import lru_cache, partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -167,14 +167,8 @@ class BarkerPath(PrivateChain):
 
     title: ClassVar[str] = "path of private decisions"
 
-    length: float | None = None
-    beta: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("length", "beta"):
-            if getattr(self, name) is not None:
-                self._set(**{name: positive(f"the {name}", getattr(self, name))})
+    length: Annotated[float | None, partial(positive, "the length")] = None
+    beta: Annotated[float | None, partial(positive, "the beta")] = None
 
     def time(self, plan: Plan) -> float:
         """τ = TR²/(4d), of the Langevin diffusion that short steps follow."""

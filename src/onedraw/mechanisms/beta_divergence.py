@@ -17,8 +17,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import lru_cache, partial
+from typing import Annotated, Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import Bound
@@ -70,13 +70,14 @@ class BetaDivergence(Mechanism):
     title: ClassVar[str] = "β-divergence posterior sampling"
 
     rule: str = "optimal"
-    beta: float | None = None
-    weight: float | None = None
+    beta: Annotated[float | None, partial(positive, "beta")] = None
+    weight: Annotated[float | None, partial(positive, "weight")] = None
     as_published: bool = False
-    effect: float | None = None
-    noise: float | None = None
+    effect: Annotated[float | None, partial(positive, "effect")] = None
+    noise: Annotated[float | None, partial(positive, "noise")] = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.rule not in RULES:
             raise WrongCall(f"The rules of BetaDivergence are {', '.join(map(repr, RULES))}, not {self.rule!r}.")
         if self.as_published not in (True, False) or (self.as_published and self.rule != "jewson"):
@@ -86,9 +87,6 @@ class BetaDivergence(Mechanism):
                 "rule='jewson' is w = 1 with the β that ε then asks for, so beta= and weight= leave it nothing to "
                 "choose. Leave them out, or leave out the rule."
             )
-        for name in ("beta", "weight", "effect", "noise"):
-            if getattr(self, name) is not None:
-                self._set(**{name: positive(name, getattr(self, name))})
         if self.beta is not None:
             check_beta(self.beta)
         check_effect(self.effect, "beta=…")

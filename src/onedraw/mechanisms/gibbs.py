@@ -14,7 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
@@ -126,10 +127,11 @@ class Gibbs(Mechanism):
     title: ClassVar[str] = "Gibbs posterior sampling"
 
     rule: str = "gdp"
-    weight: float | None = None
+    weight: Annotated[float | None, partial(positive, "the weight")] = None
     as_published: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.rule not in RULES:
             raise WrongCall(f"The rules of Gibbs are {', '.join(map(repr, RULES))}, but {self.rule!r} was given.")
         if self.as_published not in (True, False) or (self.as_published and self.rule != "corollary8"):
@@ -137,8 +139,6 @@ class Gibbs(Mechanism):
                 "as_published=True asks for Corollary 8 outside its valid range and belongs to rule='corollary8' "
                 "alone; every other rule is proven as it stands."
             )
-        if self.weight is not None:
-            self._set(weight=positive("the weight", self.weight))
 
     def default_gamma(self, model: Any, budget: Promise) -> float:
         """A share of δ: γ with (1 + e^ε)γ = 1 % of it, 99 % for ``bounded``; 0 where the draw is exact."""

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -87,18 +87,16 @@ class Measured(Mechanism):
     of: Mechanism = field(default_factory=NoisyGradient)
     share: float | None = None
     categories: Categories = ()
-    prior_scale: float | None = None
+    prior_scale: Annotated[float | None, partial(positive, "the prior's scale")] = None
 
     def __post_init__(self) -> None:
-        self._set(categories=tuple((int(start), int(stop)) for start, stop in self.categories))
+        super().__post_init__()
         kind_of(self.of)
         if self.share is not None and not (isinstance(self.share, float | int) and 0.0 <= self.share < 1.0):
             raise WrongCall(
                 "share is the part of the budget that measures the columns, from 0 up to less than 1, but "
                 f"{self.share!r} was given. Leave it out for the usual one."
             )
-        if self.prior_scale is not None:
-            self._set(prior_scale=positive("the prior's scale", self.prior_scale))
 
     @property
     def _kind(self) -> Weighted | Unweighted:

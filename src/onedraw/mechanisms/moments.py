@@ -90,9 +90,6 @@ class Moments(Mechanism):
     categories: Categories = ()
     pure: bool | None = None
 
-    def __post_init__(self) -> None:
-        self._set(categories=tuple((int(start), int(stop)) for start, stop in self.categories))
-
     def heading(self, plan: Plan) -> str:
         if plan.model.features.count == 1:
             return "private mean and variance, with errors"

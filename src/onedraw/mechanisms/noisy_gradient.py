@@ -16,7 +16,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -123,16 +124,14 @@ class NoisyGradient(Mechanism):
     """The plan *is* an algorithm: the only sampler is last-iterate Langevin with exactly its steps and step size."""
     later: ClassVar[frozenset[str]] = frozenset({"noise", "relaxations"})
 
-    time: float | None = None
-    weight: float | None = None
-    effect: float | None = None
-    noise: float | None = None
-    relaxations: float | None = None
+    time: Annotated[float | None, partial(positive, "the time")] = None
+    weight: Annotated[float | None, partial(positive, "the weight")] = None
+    effect: Annotated[float | None, partial(positive, "the effect")] = None
+    noise: Annotated[float | None, partial(positive, "the noise")] = None
+    relaxations: Annotated[float | None, partial(positive, "the relaxations")] = None
 
     def __post_init__(self) -> None:
-        for name in ("time", "weight", "effect", "noise", "relaxations"):
-            if getattr(self, name) is not None:
-                self._set(**{name: positive(f"the {name}", getattr(self, name))})
+        super().__post_init__()
         check_effect(self.effect, "weight=… and time=…")
         if self.relaxations is not None and not (self.time is None and self.relaxations <= MOST_RELAXATIONS):
             raise WrongCall(

@@ -64,9 +64,6 @@ class PerturbedMode(Mechanism):
     pure: bool | None = None
     prior: bool = False
 
-    def __post_init__(self) -> None:
-        self._set(categories=tuple((int(start), int(stop)) for start, stop in self.categories))
-
     def heading(self, plan: Plan) -> str:
         errors = ", with standard errors" if plan.parameters["information_noise"] else ""
         return f"noise in the equations it solves{errors}"

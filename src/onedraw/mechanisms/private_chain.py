@@ -23,7 +23,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -64,16 +65,14 @@ class PrivateChain(Mechanism):
     noun: ClassVar[str] = "estimate"
     requires: ClassVar[str] = "private-chain"
 
-    weight: float | None = None
-    relaxations: float | None = None
+    weight: Annotated[float | None, partial(positive, "the weight")] = None
+    relaxations: Annotated[float | None, partial(positive, "the relaxations")] = None
     publish: str = "last"
-    effect: float | None = None
-    noise: float | None = None
+    effect: Annotated[float | None, partial(positive, "the effect")] = None
+    noise: Annotated[float | None, partial(positive, "the noise")] = None
 
     def __post_init__(self) -> None:
-        for name in ("weight", "relaxations", "effect", "noise"):
-            if getattr(self, name) is not None:
-                self._set(**{name: positive(f"the {name}", getattr(self, name))})
+        super().__post_init__()
         if self.weight is not None and self.weight > MOST_WEIGHT:
             raise WrongCall(
                 f"weight is at most {MOST_WEIGHT:g}, not {self.weight:g}: beyond, rounded losses no longer add up. Leave it "

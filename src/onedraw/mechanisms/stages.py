@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models.fit import constants as constant
@@ -45,7 +45,11 @@ MOST_STEPS = 2.0**60
 """Beyond, sums and noise do not fit into 64-bit whole numbers."""
 
 
-Categories = tuple[tuple[int, int], ...]
+def _whole(categories: Iterable[Iterable[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(start), int(stop)) for start, stop in categories)
+
+
+Categories = Annotated[tuple[tuple[int, int], ...], _whole]
 
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 

@@ -132,18 +132,17 @@ def candidate_costs(
 
 
 def sums_under(
-    statistic: Callable[[int], Any],
-    thetas: Array,
-    encoded: Encoded | EncodedRecords,
-    width: int,
-    *,
-    precision: type,
+    statistic: Callable[[int], Any], thetas: Array, encoded: Encoded | EncodedRecords, width: int, *, precision: type,
     block: int = BLOCK,
-) -> Integers:
+) -> Integers:  # fmt: skip
     """One row of sums for each row of ``thetas``; ``statistic`` is told how many of them are scored at a time."""
+    parts = [thetas[start : start + IN_ONE_PASS] for start in range(0, len(thetas), IN_ONE_PASS)]
     while True:
+        together = max(1, min(IN_ONE_PASS, block // min(USUAL, max(64, encoded.n)), len(thetas)))
         try:
-            return _by_blocks(statistic, thetas, encoded, width, precision, block)
+            records = encoded.records.read_as(InPrecision(precision.__name__))
+            sums = [_in_one_pass(records, statistic(together), some, width, precision) for some in parts]
+            return np.concatenate(sums)
         except (MemoryError, RuntimeError) as error:
             exhausted = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
             if not exhausted or block <= 1:
@@ -156,25 +155,12 @@ def passes(candidates: int) -> int:
     return math.ceil(candidates / IN_ONE_PASS)
 
 
-def _by_blocks(
-    statistic: Callable[[int], Any],
-    thetas: Array,
-    encoded: Encoded | EncodedRecords,
-    width: int,
-    precision: type,
-    block: int,
-) -> Integers:
-    records = encoded.records.read_as(InPrecision(precision.__name__))
-    together = max(1, min(IN_ONE_PASS, block // min(USUAL, max(64, encoded.n)), len(thetas)))
-    sums = []
-    for start in range(0, len(thetas), IN_ONE_PASS):
-        some = thetas[start : start + IN_ONE_PASS]
-        # filled up to whole groups, so that one compilation serves all of them
-        filled = np.concatenate([some, np.zeros((-len(some) % together, thetas.shape[1]))])
-        with np.errstate(over="ignore"):
-            asked: Any = filled.astype(precision)
-        sums.append(records.sum(statistic(together), asked, width).reshape(len(filled), -1)[: len(some)])
-    return np.concatenate(sums)
+def _in_one_pass(records: Any, statistic: Any, thetas: Array, width: int, precision: type) -> Integers:
+    """Candidates are filled up to whole groups, so that one compilation serves all of them."""
+    filled = np.concatenate([thetas, np.zeros((-len(thetas) % statistic.together, thetas.shape[1]))])
+    with np.errstate(over="ignore"):
+        asked: Any = filled.astype(precision)
+    return np.asarray(records.sum(statistic, asked, width).reshape(len(filled), -1)[: len(thetas)])
 
 
 # ── sums over the records ────────────────────────────────────────────────────────────────────────────────────────────

@@ -55,9 +55,9 @@ class Response(abc.ABC):
     def from_column(self, values: NDArray[Any]) -> Array:
         """From the codes or numbers of a schema's column."""
 
-    @abc.abstractmethod
     def from_values(self, values: Any) -> Array:
         """From an array or a sequence."""
+        return np.concatenate([np.zeros(0), *map(self.from_column, batches(values))])
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Signs(Response):
 
     def from_values(self, values: Any) -> Array:
         if self.classes is None:
-            return np.concatenate([np.zeros(0), *(self.from_column(batch) for batch in batches(values))])
+            return super().from_values(values)
         return 2.0 * Codes(self.classes).from_values(values) - 1.0
 
 
@@ -124,10 +124,6 @@ class Clamped(Response):
         substitute = min(max(0.0, self.lower), self.upper)
         return np.clip(np.where(np.isnan(numbers), substitute, numbers), self.lower, self.upper) + 0.0
 
-    def from_values(self, values: Any) -> Array:
-        parts = [self.from_column(batch) for batch in batches(values)]
-        return np.concatenate(parts) if parts else np.zeros(0)
-
 
 @dataclass(frozen=True)
 class Counts(Response):
@@ -139,9 +135,6 @@ class Counts(Response):
 
     def from_column(self, values: NDArray[Any]) -> Array:
         return np.floor(Clamped(*self.interval).from_column(values))
-
-    def from_values(self, values: Any) -> Array:
-        return np.floor(Clamped(*self.interval).from_values(values))
 
 
 def check_values(values: Any, *, n: int) -> None:

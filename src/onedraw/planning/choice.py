@@ -338,11 +338,8 @@ def _within_time(plans: list[Choice]) -> list[Choice]:
 
 def why_taken(eligible: list[Choice], terms: Terms) -> str:
     """What was picked, and why, in a sentence."""
-    best, named, decided = (
-        eligible[0],
-        terms.mechanism != "auto",
-        "Decided from public numbers, before any record was read.",
-    )
+    best, named = eligible[0], terms.mechanism != "auto"
+    decided = "Decided from public numbers, before any record was read."
     if best.found is None:  # of a fit what it measures and gives; what to expect of it is `Choices.expectation`
         numbers = best.plan.parameters
         measures = (

@@ -98,9 +98,8 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
     ``effect`` and ``noise`` are the standard deviations of a regression's linear predictor and of a response about it;
     None: those the mechanism declares, or the usual ones.
     """
-    if isinstance(
-        plan.mechanism, ExponentialQuantiles
-    ):  # of the ranks, as shares of the records: selection and sampling
+    if isinstance(plan.mechanism, ExponentialQuantiles):
+        # of the ranks, as shares of the records: selection and sampling
         selecting, levels = np.array(plan.mechanism.rank_errors(plan)), np.array(plan.model.levels)
         squares = levels * (1.0 - levels) / plan.n
         return Expectation(float(np.sqrt(np.mean(selecting**2 + squares))), float(np.sqrt(np.mean(squares))), 0.0)
@@ -196,7 +195,7 @@ def per_record(loss: FitLoss | ClassLoss, effect: float, residual: float = 1.0) 
     if loss.unit == "labels":
         predictor = effect * nodes
         positive = special.expit(predictor)
-        pulls = positive * loss.slope(predictor, 1.0) ** 2 + (1.0 - positive) * loss.slope(predictor, -1.0) ** 2
+        pulls = positive * loss.squares(predictor, 1.0) + (1.0 - positive) * loss.squares(predictor, -1.0)
         found = loss.information(predictor, 1.0), pulls, positive * (1.0 - positive)
         return float(weights @ found[0]), float(weights @ found[1]), float(weights @ found[2])
     if loss.unit == "counts":
@@ -204,7 +203,7 @@ def per_record(loss: FitLoss | ClassLoss, effect: float, residual: float = 1.0) 
         curved = float(weights @ loss.curvature(effect * nodes, 0.0))
         return curved, curved, float(weights @ rate)
     zero, off = np.zeros_like(nodes), residual * nodes
-    return float(weights @ loss.curvature(zero, off)), float(weights @ loss.slope(zero, off) ** 2), residual**-2
+    return float(weights @ loss.curvature(zero, off)), float(weights @ loss.squares(zero, off)), residual**-2
 
 
 def _per_record_of_classes(loss: ClassLoss, effect: float) -> tuple[float, float, float]:

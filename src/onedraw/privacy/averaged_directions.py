@@ -50,13 +50,8 @@ class AveragedDirectionsCurve(Curve, tag="averaged-directions"):
     dimension: Annotated[int, partial(positive_integer, "the dimension")]
     reach: Annotated[float, partial(positive, "the reach s")]
     rows: Annotated[int, partial(positive_integer, "rows")] = 1
-    noise: float | None = None
+    noise: Annotated[float | None, partial(positive, "the noise σ")] = None
     rounding: Annotated[float, partial(not_negative, "the rounding ρ")] = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.noise is not None:
-            self._set(noise=positive("the noise σ", self.noise))
 
     @property
     def limit(self) -> float:

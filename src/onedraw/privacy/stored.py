@@ -21,7 +21,8 @@ key has one member, itself (`Guarantee`, `Unit`).
 | named tuple | ``{name: value}`` | as it is: the constructor checks it |
 | anything else | as it is | as it is: the constructor checks it |
 
-A field ``rho: Annotated[float, partial(positive, "ρ")]`` is what ``positive("ρ", given)`` makes of what is given.
+A field ``rho: Annotated[float, partial(positive, "ρ")]`` is what ``positive("ρ", given)`` makes of what is given; where None is
+the default, as of ``Annotated[float | None, …] = None``, it stays None.
 
 The keys are the constructor's parameters, all of them and no others: nothing is guessed about a promise. An option that came
 later is named in ``later``: it is written only where it is not its default, so older documents keep their digests.
@@ -112,8 +113,10 @@ class Stored(abc.ABC):
         return cls(**{name: _read(hints[name], value) for name, value in values.items()})
 
     def __post_init__(self) -> None:
-        """Every field as the check beside its type gives it back."""
-        self._set(**{name: check(getattr(self, name)) for name, check in _checks(type(self)).items()})
+        """Every field as the check beside its type gives it back; None stays where it is the default."""
+        for name, check in _checks(type(self)).items():
+            if getattr(self, name) is not None or getattr(type(self), name, "none") is not None:
+                self._set(**{name: check(getattr(self, name))})
 
     def _set(self, **values: object) -> None:
         """Store validated values on a frozen value, from its ``__post_init__``."""

@@ -105,11 +105,8 @@ class Estimates(tuple[Estimate, ...]):
             raise WrongCall("A lower end of an interval lies above its upper end. Pass low and high in this order.")
         if any(error < 0 for row in table for error in (row.sampling_error, row.privacy_error)):
             raise WrongCall("A standard error is not negative. Pass sampling_error and privacy_error of each row.")
-        table.level, table.names, table.reason = (
-            confidence_level(level),
-            tuple(names) or tuple(row.term for row in table),
-            reason,
-        )
+        table.names = tuple(names) or tuple(row.term for row in table)
+        table.level, table.reason = confidence_level(level), reason
         table.joint, table.remarks = tuple(joint), tuple(remarks)
         return table
 

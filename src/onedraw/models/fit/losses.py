@@ -62,7 +62,7 @@ def measured_of(*, robust: bool) -> tuple[Of, Of]:
 
 @dataclass(frozen=True)
 class FitLoss:
-    """A loss with ``slope(u, y)`` and ``curvature(u, y)``, and the constants L, M and shape of its slopes.
+    """A loss, its ``kernel``, with the constants L, M and shape of its slopes.
 
     ``unit``: "labels" (±1), "measured" (numbers, divided by a threshold that is measured) or "counts".
     ``level`` is the τ of a quantile.
@@ -115,9 +115,6 @@ class FitLoss:
     def ridge_for(self, kappa: float, row: float) -> float:
         """The ridge for which one record's volume costs κ."""
         return ridge_for(kappa, curvature=self.curvature_bound, radius_squared=row**2)
-
-    def slope(self, predictor: Any, response: Any) -> Any:
-        return self.kernel.slope(predictor, response)
 
     def curvature(self, predictor: Any, response: Any) -> Any:
         return self.kernel.curvature(predictor, response)

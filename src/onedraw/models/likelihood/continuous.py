@@ -9,7 +9,8 @@ import abc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import special
@@ -23,6 +24,8 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import down, fraction_up, up
 
 from .density import LARGEST, Likelihood, check_beta, log_gamma, softplus
+
+UNBOUNDED = "Below 1 the density is unbounded at 0, and so is one record's loss: model log y with GaussianRegression."
 
 
 class ScaledLikelihood(Likelihood):
@@ -95,6 +98,7 @@ class LocationNoise(ScaledLikelihood):
         return down(math.sqrt(self.floor))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         names = ("variance_floor", "variance")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if not given:
@@ -167,13 +171,9 @@ class StudentT(LocationNoise):
     ∫g^β = c^β √ν B(½, (β(ν+1)−1)/2), c = sup g = Γ((ν+1)/2)/(Γ(ν/2)√(νπ)) ≤ (2π)^{−1/2}.
     """
 
-    df: float
+    df: Annotated[float, partial(within, "df", low=0.5, high=1e6, remedy="Use GaussianRegression for more.")]
     variance_floor: float | None = None
     variance: float | None = None
-
-    def __post_init__(self) -> None:
-        self._set(df=within("df", self.df, 0.5, 1e6, "Use GaussianRegression for more."))
-        super().__post_init__()
 
     def _standard(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return generator.standard_t(self.df, shape)
@@ -216,15 +216,8 @@ class Gamma(ScaledLikelihood):
 
     response = Clamped(1.0 / LARGEST, LARGEST)
 
-    rate_cap: float
-    shape: float = 1.0
-
-    def __post_init__(self) -> None:
-        unbounded = (
-            "Below 1 the density is unbounded at 0, and so is one record's loss: model log y with GaussianRegression."
-        )
-        shape = within("shape", self.shape, 1.0, 1e4, unbounded)
-        self._set(rate_cap=within("rate_cap", self.rate_cap, 1e-30, 1e30, "Rescale the durations."), shape=shape)
+    rate_cap: Annotated[float, partial(within, "rate_cap", low=1e-30, high=1e30, remedy="Rescale the durations.")]
+    shape: Annotated[float, partial(within, "shape", low=1.0, high=1e4, remedy=UNBOUNDED)] = 1.0
 
     @property
     def _peak(self) -> float:

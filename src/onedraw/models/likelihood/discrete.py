@@ -6,8 +6,8 @@ import abc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import lru_cache, partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up
 
 from .density import Likelihood, check_beta, log_gamma, log_sum, softplus
+
+LIKE_POISSON = "Above, the law is that of Poisson but for 0.1 % of its variance: use PoissonRegression."
 
 
 class DiscreteLikelihood(Likelihood):
@@ -84,10 +86,7 @@ class Bernoulli(DiscreteLikelihood):
 class Categorical(DiscreteLikelihood):
     """K classes with codes 0 … K−1; u are K scores, the last axis, and f = softmax(u)."""
 
-    classes: int
-
-    def __post_init__(self) -> None:
-        self._set(classes=count("classes", self.classes, least=2, most=MOST_PARTS))
+    classes: Annotated[int, partial(count, "classes", least=2, most=MOST_PARTS)]
 
     @property
     def outputs(self) -> int:  # type: ignore[override]  # 1 for all others
@@ -203,11 +202,7 @@ class NegativeBinomial(CountLikelihood):
 
     response = Counts()
 
-    dispersion: float
-
-    def __post_init__(self) -> None:
-        poisson = "Above, the law is that of Poisson but for 0.1 % of its variance: use PoissonRegression."
-        self._set(dispersion=within("dispersion", self.dispersion, 0.05, 1000.0, poisson))
+    dispersion: Annotated[float, partial(within, "dispersion", low=0.05, high=1000.0, remedy=LIKE_POISSON)]
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
         r = self.dispersion

@@ -182,6 +182,8 @@ class BetaKernel(LossKernel):
 class WithLikelihood(abc.ABC):
     """What a β-divergence posterior needs of a model; the convex models with a likelihood have it too."""
 
+    prior: Any
+
     @property
     @abc.abstractmethod
     def likelihood(self) -> Likelihood:
@@ -195,13 +197,9 @@ class WithLikelihood(abc.ABC):
     @property
     def beta_kernel(self) -> LossKernel:
         """Loss and kind of prior, as a static value."""
-        prior = self._prior
+        prior = self.prior
         conjugate = prior.conjugate if isinstance(prior, NormalInverseGamma) else None
         return BetaKernel(self.likelihood, self.predictor_function, conjugate)
-
-    @property
-    def _prior(self) -> Gaussian | NormalInverseGamma:
-        return cast(Gaussian | NormalInverseGamma, cast(Any, self).prior)
 
     @property
     def _size(self) -> int:
@@ -210,7 +208,7 @@ class WithLikelihood(abc.ABC):
     @property
     def prior_arguments(self) -> tuple[Any, ...]:
         """The prior's numbers, as `BetaKernel` takes them."""
-        prior, size = self._prior, self._size
+        prior, size = self.prior, self._size
         if isinstance(prior, Gaussian):
             precision = prior.precision(size)
             constant = 0.5 * size * math.log(2.0 * math.pi) - 0.5 * float(np.log(precision).sum())
@@ -228,7 +226,7 @@ class WithLikelihood(abc.ABC):
 
     def draw_prior(self, generator: np.random.Generator, size: int) -> Array:
         """``size`` independent draws from the prior, unconstrained, one per row."""
-        prior, dimension = self._prior, self._size
+        prior, dimension = self.prior, self._size
         if isinstance(prior, NormalInverseGamma):
             floor = cast(Any, self.likelihood).floor
             inside = special.gammainc(prior.shape, prior.rate / floor)
@@ -338,10 +336,9 @@ class LikelihoodModel(RowModel, WithLikelihood):
     @property
     def prior_scale(self) -> float:
         """With a variance of its own: of the coefficients at its floor, or the floor itself if that is smaller."""
-        prior = self._prior
-        if isinstance(prior, Gaussian):
-            return prior.deviation(self.dimension)
-        floor = float(cast(Any, self.likelihood).floor)
+        if isinstance(self.prior, Gaussian):
+            return self.prior.deviation(self.dimension)
+        prior, floor = cast(NormalInverseGamma, self.prior), float(cast(Any, self.likelihood).floor)
         return min(prior.scale * (math.sqrt(floor) if prior.conjugate else 1.0), floor)
 
     @property

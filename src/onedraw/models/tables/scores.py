@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -274,10 +275,7 @@ class ModelChoice(Model):
     parameter_names = ("place of the chosen setting",)
     prior_scale = 2.0**20  # there is no prior: a place is a whole number
 
-    names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        self._set(names=different_names("the settings of a choice", self.names, most=MOST_CANDIDATES))
+    names: Annotated[tuple[str, ...], partial(different_names, "the settings of a choice", most=MOST_CANDIDATES)]
 
     @property
     def _bounds(self) -> dict[str, Bound]:
