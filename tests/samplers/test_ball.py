@@ -167,7 +167,7 @@ KNOWN = {
 
 
 def tilt_of(p: Array, b: Array) -> gaussian_sampler.Tilt:
-    return gaussian_sampler.best_tilt(p, b, xp=np, log_ndtr=special.log_ndtr)
+    return gaussian_sampler.best_tilt(p, b, xp=np, ndtr=special.ndtr)
 
 
 def hits_often(p: Array, b: Array, seed: int, tries: int = 20_000, times: float = 1.0) -> bool:
@@ -181,9 +181,8 @@ def test_extreme_laws_are_hit_as_often_as_is_proven(test_seed: int) -> None:
     generator = np.random.default_rng(test_seed)
     laws = [extreme_law(generator, int(generator.choice([1, 2, 3, 6, 12]))) for _ in range(300)]
     assert [law for law in [*KNOWN.values(), *laws] if not hits_often(*law, seed=test_seed)] == []
-    assert not hits_often(
-        *KNOWN["pressed against the sphere"], seed=test_seed, times=3.0
-    )  # three times as many would be false
+    pressed = KNOWN["pressed against the sphere"]
+    assert not hits_often(*pressed, seed=test_seed, tries=200_000, times=3.0)  # three times as many would be false
 
 
 @pytest.mark.statistical
@@ -197,14 +196,11 @@ def test_compiled_tries_hit_as_often(name: str, test_seed: int) -> None:
     assert abs(float(hit.mean()) - share) < 6 * np.sqrt(1.1 * 0.25 / tries)
 
 
-REAL_TAIL = gaussian_sampler._log_tail
-
 FAULTS: dict[str, dict[str, Any]] = {
-    "no tilt": {"_least": lambda function, low, high, *, xp: np.float64(-30.0)},
-    "a search that ends early": {"SECTION_STEPS": 1},
-    "squares that cancel but for their last digit": {
-        "_log_tail": lambda room, near, *, xp: REAL_TAIL(room, near, xp=xp) - 2.0**-52 * room**2
-    },
+    "no tilt": {"_slope": lambda *a, **k: np.float64(1.0)},
+    "the largest tilt": {"_slope": lambda *a, **k: np.float64(-1.0)},
+    "a search that ends early": {"TILT_HALVINGS": 4},
+    "the square that is not taken out": {"_beyond": lambda room, ratio, *, xp: xp.maximum(-room, ratio)},
 }
 
 
@@ -262,15 +258,21 @@ def test_the_excess_over_the_sphere_is_as_small_as_the_proof_has_it(test_seed: i
     assert nearest > 0.5  # the bound is not an empty one
 
 
-def half_space_draws(p: Array, b: Array, multiplier: float, generator: np.random.Generator) -> Array:
-    """From μ_λ of ball.md: the proposal at a λ of one's own choice, before anything is rejected."""
+def proposal_at(p: Array, b: Array, multiplier: float) -> gaussian_sampler.Tilt:
+    """The proposal at a λ of one's own choice."""
     kappa = multiplier_of_peak(p, b, xp=np)
     peak, variance = b / (p + kappa), 1.0 / (p + multiplier)
     norm = np.linalg.norm(peak)
-    normal = peak / norm
+    normal = peak / norm if norm > 0.0 else np.full(p.size, p.size**-0.5)
     spread = np.sqrt((normal**2 * variance).sum())
     room = (1.0 - norm) / spread + (multiplier - kappa) * norm * spread
-    tilt = gaussian_sampler.Tilt(multiplier, peak, normal, variance, spread, room)
+    return gaussian_sampler.Tilt(multiplier, peak, normal, variance, spread, room)
+
+
+def half_space_draws(p: Array, b: Array, multiplier: float, generator: np.random.Generator) -> Array:
+    """From μ_λ of ball.md, at a λ of one's own choice, before anything is rejected."""
+    tilt = proposal_at(p, b, multiplier)
+    room = tilt.room
     cut = (
         truncnorm.rvs(-np.inf, room, size=4000, random_state=generator)
         if room > -30
@@ -304,13 +306,32 @@ def test_the_two_inequalities_of_the_proof_hold_on_a_line_by_quadrature() -> Non
 
 @pytest.mark.oracle
 def test_the_best_proposal_is_found_as_the_mass_in_many_digits_has_it() -> None:
-    """E as the first lines of the file write it, with b itself, in fifty digits: nothing that is searched over is better by 1 %."""
+    """E as the first lines of the file write it, with b itself, in fifty digits: nothing that is searched over is better by 0.3 %."""
     generator = np.random.default_rng(11)
     for p, b in [*KNOWN.values(), *(extreme_law(generator, 3) for _ in range(12))]:
         tilt = tilt_of(p, b)
         found = mass_in_many_digits(p, b, tilt.normal, float(tilt.multiplier))
         others = float(tilt.multiplier) * np.exp([-3.0, -0.5, -0.1, 0.1, 0.5, 3.0])
-        assert all(found - mass_in_many_digits(p, b, tilt.normal, other) < 0.01 for other in others)
+        assert all(found - mass_in_many_digits(p, b, tilt.normal, other) < 0.003 for other in others)
+
+
+@pytest.mark.oracle
+def test_the_slope_that_is_searched_by_is_that_of_the_mass() -> None:
+    """Against differences of E in many digits, at many λ of each law; errors are relative to the part that is taken away."""
+    generator, outside = np.random.default_rng(13), 0
+    for p, b in [*KNOWN.values(), *(extreme_law(generator, 3) for _ in range(12))]:
+        kappa = multiplier_of_peak(p, b, xp=np)
+        for multiplier in np.exp(generator.uniform(-3, 3, 4)) * max(kappa, 1.0):
+            tilt, norm = proposal_at(p, b, multiplier), np.linalg.norm(b / (p + kappa))
+            slope = gaussian_sampler._slope(tilt, kappa, norm, xp=np, ndtr=special.ndtr)
+            wide, narrow = (
+                mass_in_many_digits(p, b, tilt.normal, multiplier * (1 + h)) for h in (2.0**-20, -(2.0**-20))
+            )
+            assert float(slope) == pytest.approx(
+                float((wide - narrow) / (multiplier * 2.0**-19)), rel=1e-5, abs=1e-5 * tilt.variance.sum()
+            )
+            outside += tilt.room < -30.0
+    assert outside > 5  # both sides of room = 0, and far out
 
 
 def mass_in_many_digits(p: Array, b: Array, normal: Array, multiplier: float) -> Any:
@@ -328,7 +349,7 @@ def mass_in_many_digits(p: Array, b: Array, normal: Array, multiplier: float) ->
 def test_compiled_and_plain_tilts_are_the_same(name: str) -> None:
     p, b = KNOWN[name]
     plain = tilt_of(p, b)
-    compiled = gaussian_sampler.best_tilt(jnp.asarray(p), jnp.asarray(b), xp=jnp, log_ndtr=jax.scipy.special.log_ndtr)
+    compiled = gaussian_sampler.best_tilt(jnp.asarray(p), jnp.asarray(b), xp=jnp, ndtr=jax.scipy.special.ndtr)
     assert float(compiled.multiplier) == pytest.approx(float(plain.multiplier), rel=1e-3)
     assert np.asarray(compiled.peak) == pytest.approx(plain.peak, rel=1e-9)
 

@@ -151,7 +151,7 @@ def _attempt(setting: Setting, y: Any) -> tuple[Callable[[Any], Any], Callable[[
     # U's lower bound around the guess plus ‖x − y‖²/2η: −½ x·precision·x + linear·x, up to a constant.
     precision = (1.0 / eta + strong) * metric
     linear = strong * metric * guess - slope + metric * y / eta
-    tilt = best_tilt(precision, linear, xp=jnp, log_ndtr=jax.scipy.special.log_ndtr) if on_ball else None
+    tilt = best_tilt(precision, linear, xp=jnp, ndtr=jax.scipy.special.ndtr) if on_ball else None
 
     def attempt(try_key: Any) -> Any:
         if tilt is None:
