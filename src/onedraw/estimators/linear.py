@@ -31,7 +31,6 @@ from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian
 from onedraw.models.batches import column_chunks
 from onedraw.models.features import read_rows
-from onedraw.models.fit.result import FitResult
 from onedraw.planning import Options, Regression
 from onedraw.planning.regression import regression_for
 from onedraw.plans import Plan
@@ -140,7 +139,6 @@ class LinearEstimator(RegressionEstimator):
     robust: Any = False
 
     def _fit(self, X: Any, y: Any) -> None:
-        self.__dict__.pop("_fit_result", None)  # of an earlier fit
         if self.schema is None:
             rows = check_rows(self, X, y, reset=True)
             draws = self._answered(self._question(rows), (rows.X, self._responses(rows.y)), rows.n)
@@ -180,16 +178,10 @@ class LinearEstimator(RegressionEstimator):
     def _is_fit(self) -> bool:
         return isinstance(self.choice_.best.mechanism, PerturbedMode)
 
-    def _result(self) -> FitResult:
-        """The fit in the columns' own units, the response's middle included."""
-        if not hasattr(self, "_fit_result"):
-            self._fit_result: FitResult = self.release_.fit
-        return self._fit_result
-
     def _refused(self, draws: Array) -> Mask:
         """Coefficients about which a fit knows too little, or whose path may remember its start."""
         if self._is_fit:
-            return ~self._result().given
+            return ~self.release_.fit.given
         model = self.choice_.best.model
         in_columns: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
         return remembers_start(draws, self.choice_.best, in_columns[: model.row_blocks * model.features.width])
@@ -239,8 +231,8 @@ class LinearEstimator(RegressionEstimator):
     def _of_fit(self, name: str) -> Array:
         """An attribute must not raise for a release without standard errors: scikit-learn looks at all to show one."""
         check_is_fitted(self)
-        if self._is_fit and self._result().informed:
-            return np.asarray(getattr(self._result(), name))
+        if self._is_fit and self.release_.fit.informed:
+            return np.asarray(getattr(self.release_.fit, name))
         return np.full(self._given.shape, np.nan)
 
     def posterior(self, size: int, random_state: int | None = None, *, prior: Gaussian | None = None) -> Array:
@@ -249,7 +241,7 @@ class LinearEstimator(RegressionEstimator):
         ``prior``, if any, is chosen now: an `onedraw.Gaussian` on the terms in the order and units of `summary`.
         """
         self._check_fit()
-        return self._result().posterior(size, np.random.default_rng(random_state), prior=prior)
+        return self.release_.fit.posterior(size, np.random.default_rng(random_state), prior=prior)
 
     def to_arviz(self, size: int = 4000, random_state: int | None = None, *, prior: Gaussian | None = None) -> Any:
         """The `posterior` as ArviZ has it; needs ArviZ to be installed."""
@@ -258,7 +250,7 @@ class LinearEstimator(RegressionEstimator):
 
     def _check_fit(self) -> None:
         check_is_fitted(self)
-        if not (self._is_fit and self._result().informed):
+        if not (self._is_fit and self.release_.fit.informed):
             reason = self.interval_reason_ or "its draws give intervals, but no standard errors"
             raise PromiseRefused(f"This release has no standard errors: {reason}")
 

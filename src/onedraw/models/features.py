@@ -85,11 +85,9 @@ class Features:
         object.__setattr__(self, "scale", (shift, divisor))
         if self.scaled:
             lower, upper = (tuple(self._on_scale(end).tolist()) for end in (low, high))
-        largest = (
-            [max(-lo, hi) for lo, hi in zip(lower, upper, strict=True)] if self.data_norm is None else [self.data_norm]
-        )
-        squared = sum((Fraction(size) ** 2 for size in largest), Fraction(0))
         object.__setattr__(self, "encoded_ends", (lower, upper))
+        largest = self.column_bounds[: self.count] if self.data_norm is None else (self.data_norm,)
+        squared = sum((Fraction(size) ** 2 for size in largest), Fraction(0))
         object.__setattr__(self, "squared_norm", squared)
         object.__setattr__(self, "squared_reach", squared + self.intercept)
 

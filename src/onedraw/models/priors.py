@@ -15,7 +15,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from .model import number, within
 
 FLAT = "A flat coordinate has strong convexity m_π = 0: no promise follows for any weight, and the posterior may not exist."
 
-SCALES = 1e-75, 1e75
+_moderate = partial(within, low=1e-75, high=1e75, remedy="Choose other units.")
 """Squares and reciprocals of a scale in this range stay far from the limits of floating-point numbers."""
 
 
@@ -43,10 +44,10 @@ class Gaussian(Prior):
     ‖θ‖ ≤ radius, the intercept included, and its mean must lie inside.
     """
 
-    scale: float | None = None
-    scales: tuple[float, ...] | None = None
+    scale: Annotated[float | None, partial(_scale, "scale")] = None
+    scales: Annotated[tuple[float, ...] | None, partial(_each, "scales", check=_scale)] = None
     mean: float | tuple[float, ...] = 0.0
-    radius: float | None = None
+    radius: Annotated[float | None, partial(_moderate, "radius")] = None
 
     def __post_init__(self) -> None:
         if (self.scale is None) == (self.scales is None):
@@ -54,13 +55,9 @@ class Gaussian(Prior):
                 "A Gaussian prior needs a scale for all coordinates or scales, one for each: exactly one of the two. "
                 f"{FLAT} Pass scale=1.0, say."
             )
+        super().__post_init__()
         several = isinstance(self.mean, list | tuple | np.ndarray)
-        self._set(
-            scale=None if self.scale is None else _scale("scale", self.scale),
-            scales=None if self.scales is None else _each("scales", self.scales, _scale),
-            mean=_each("mean", self.mean, number) if several else number("mean", self.mean),
-            radius=None if self.radius is None else within("radius", self.radius, *SCALES, "Choose other units."),
-        )
+        self._set(mean=_each("mean", self.mean, number) if several else number("mean", self.mean))
 
     @property
     def strong_convexity(self) -> float:
@@ -140,7 +137,7 @@ def _scale(name: str, value: Any) -> float:
             f"{name} must be a standard deviation above 0 and below infinity, got {value!r}: the prior is improper. {FLAT} Choose "
             "how large a coefficient may plausibly be, for example 1.0."
         )
-    return within(name, value, *SCALES, "Choose other units.")
+    return _moderate(name, value)
 
 
 def _each(name: str, values: Any, check: Callable[[str, Any], float]) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,25 +38,16 @@ PUBLIC_SEED = 20261115  # simulations of public numbers: the seed protects nothi
 FACTORS = tuple(10.0 ** (step / 4) for step in range(-4, 5))
 """Sizes of a figure, a tenth to ten times as large as asked."""
 
-_smallest = partial(smallest, precision=PRECISION, factor=4.0, middle=geometric)
-"""A search that begins at ``start``, since cheap plans are near it."""
-
 Step = Callable[[str], None]
 """Told what is computed next, for a bar."""
 
 
 def smallest_n(question: Regression, budget: Promise, error: float, *, mechanism: str = "auto") -> int:
     """The fewest records for which the expected error per coefficient is at most ``error``; rounded up to two digits."""
-    _check_error(error)
-
-    @cache
-    def expected(size: float) -> Expectation:
-        return _expected(question, budget, math.ceil(size), mechanism)
-
-    hopeless = OUT_OF_REACH * error < expected(START).sampling * math.sqrt(START / MOST)
-    found = None
-    if not hopeless:
-        found = _smallest(lambda size: expected(size).private <= error, start=START, least=FEWEST, most=MOST)
+    found = _smallest(
+        lambda size: _expected(question, budget, math.ceil(size), mechanism), error,
+        start=START, least=FEWEST, most=MOST, left=math.sqrt(START / MOST),
+    )  # fmt: skip
     if found is None:
         raise PromiseRefused(
             f"Even {MOST:,} records are not expected to bring the error of a {question.kind} regression down to {error:g} "
@@ -70,16 +61,9 @@ def smallest_epsilon(
     question: Regression, error: float, *, n: int, delta: float = DELTA, mechanism: str = "auto"
 ) -> float:
     """The smallest ε (with this δ; 0 is pure) for which the expected error per coefficient is at most ``error``."""
-    _check_error(error)
-
-    @cache
-    def expected(epsilon: float) -> Expectation:
-        return _expected(question, epsilon_delta(epsilon, delta), n, mechanism)
-
-    hopeless = OUT_OF_REACH * error < expected(1.0).sampling
-    found = (
-        None if hopeless
-        else _smallest(lambda epsilon: expected(epsilon).private <= error, start=1.0, least=LEAST_EPSILON, most=LARGEST_EPSILON)
+    found = _smallest(
+        lambda epsilon: _expected(question, epsilon_delta(epsilon, delta), n, mechanism), error,
+        start=1.0, least=LEAST_EPSILON, most=LARGEST_EPSILON,
     )  # fmt: skip
     if found is None:
         raise PromiseRefused(
@@ -89,6 +73,20 @@ def smallest_epsilon(
     return float(f"{found:.3g}")
 
 
+def _smallest(
+    expected: Callable[[float], Expectation], error: float, *, start: float, least: float, most: float, left: float = 1.0
+) -> float | None:  # fmt: skip
+    """The least size with an expected error of at most ``error``, sought from ``start`` on, since cheap plans are near it; None if
+    ``most`` is too small, where ``left`` of the sampling error at the start remains."""
+    if isinstance(error, bool) or not isinstance(error, int | float) or not 0.0 < error < math.inf:
+        raise WrongCall(f"error must be the wanted root mean squared error per coefficient, above 0, got {error!r}.")
+    at = cache(expected)
+    if OUT_OF_REACH * error < left * at(start).sampling:
+        return None
+    sizes = {"start": start, "least": least, "most": most, "precision": PRECISION, "factor": 4.0}
+    return smallest(lambda size: at(size).private <= error, **sizes, middle=geometric)
+
+
 def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> Expectation:
     """Of the best plan; where there is none, or its error is not known, a private error of ∞ and no sampling error."""
     try:
@@ -96,11 +94,6 @@ def _expected(question: Regression, budget: Promise, n: int, mechanism: str) -> 
     except PromiseRefused:
         return Expectation(math.inf, 0.0)
     return Expectation(math.inf, 0.0) if math.isnan(found.private) else found
-
-
-def _check_error(error: float) -> None:
-    if isinstance(error, bool) or not isinstance(error, int | float) or not 0.0 < error < math.inf:
-        raise WrongCall(f"error must be the wanted root mean squared error per coefficient, above 0, got {error!r}.")
 
 
 # ── what `onedraw plan` adds to a plan ───────────────────────────────────────────────────────────────────────

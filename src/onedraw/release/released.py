@@ -87,7 +87,7 @@ class Release:
         found = estimates.interval_of(self.certificate, self.plan, level)
         return np.column_stack([found.low, found.high])
 
-    @property
+    @cached_property
     def fit(self) -> FitResult:
         """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
         return estimates.fit_of(self.certificate, self.plan)

@@ -200,20 +200,17 @@ class OwnDensity(Likelihood):
         return Bound(self.bound, Provenance.ENFORCED, "declared, and the density is cut there")
 
     def log_density(self, predictor: Any, response: Any, variance: Any = None) -> Any:
-        value = self._of_each(0, predictor, response)
-        xp = array_module(value)
-        return xp.minimum(xp.where(xp.isnan(value), -xp.inf, value), math.log(self.bound))
+        return self._of_each(0, math.log(self.bound), predictor, response)
 
     def log_power_integral(self, beta: Any, predictor: Any, variance: Any = None) -> Any:
-        value = self._of_each(1, beta, predictor)
-        xp = array_module(value)
-        return xp.minimum(xp.where(xp.isnan(value), -xp.inf, value), (beta - 1.0) * math.log(self.bound))
+        return self._of_each(1, (beta - 1.0) * math.log(self.bound), beta, predictor)
 
-    def _of_each(self, which: int, *arguments: Any) -> Any:
-        """The function, one number at a time: it never sees two records."""
+    def _of_each(self, which: int, most: Any, *arguments: Any) -> Any:
+        """The function, one number at a time, for it never sees two records; cut at ``most``, and NaN is a density of 0."""
         from onedraw.models.one_row import one_row
 
-        return jnp.vectorize(one_row(DENSITIES.known[self.name][which], self.name, (), ()))(*arguments)
+        value = jnp.vectorize(one_row(DENSITIES.known[self.name][which], self.name, (), ()))(*arguments)
+        return jnp.minimum(jnp.where(jnp.isnan(value), -jnp.inf, value), most)
 
     def loss_range(self, beta: float) -> Interval:
         power, value = self._power(beta), Fraction(check_beta(beta))
