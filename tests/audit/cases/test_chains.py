@@ -126,7 +126,6 @@ def test_the_case_of_any_plan_in_the_plane_and_of_no_other() -> None:
 
 # ── whole paths ──
 
-STEPS = 9
 NUMBERS = {"weight": 1.0, "step_length": 0.4}
 MODEL = Logistic(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0))
 HINGE = Hinge(2, data_norm=1.0, intercept=False, prior=Gaussian(scale=1.0))
@@ -161,12 +160,13 @@ def neighbours(generator: np.random.Generator, n: int = 9):
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("model", [MODEL, HINGE], ids=["logistic", "hinge"])
-def test_no_whole_path_of_nine_bits_exceeds_the_sum_of_its_directions(model) -> None:
-    """All 2^9 bit strings of the program that is shipped, against Σ_t α·s_e²/8, s_e of the two records that differ."""
+@pytest.mark.parametrize(("steps", "pairs"), [(9, 3), pytest.param(12, 6, marks=pytest.mark.slow)])
+def test_no_whole_path_of_up_to_twelve_bits_exceeds_the_sum_of_its_directions(model, steps, pairs) -> None:
+    """All 2^T bit strings of the program that is shipped, against Σ_t α·s_e²/8, s_e of the two records that differ."""
     generator, closest = np.random.default_rng(12), 0.0
-    for number in range(3):
+    for number in range(pairs):
         first, second, mine, theirs = neighbours(generator)
-        along = directions(bytes([number]) * 32, 2, 0, STEPS)
+        along = directions(bytes([number]) * 32, 2, 0, steps)
         both = [path_law(program(model, records), along) for records in (first, second)]
         assert all(law.sum() == pytest.approx(1.0) for law in both)
         found = audit.finite_profile(*both)
