@@ -126,7 +126,7 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     def plain(z: Any, a: Any, y: Any, weight: Any) -> Any:
         u = theta @ z
         curved = z * jnp.sqrt(a * loss.curvature(u, y) * weight)
-        return jnp.concatenate([(z * (a * loss.slope(u, y))) @ weight, (curved @ curved.T).reshape(-1)])
+        return jnp.concatenate([(z * (a * loss.kernel.slope(u, y))) @ weight, (curved @ curved.T).reshape(-1)])
 
     def floating() -> Any:
         return sum(np.asarray(plain(*block.arrays, block.weight)) for block in records)

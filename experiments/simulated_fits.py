@@ -110,7 +110,7 @@ def _newton(loss: Any, precision: Any, certified: Any, most: Any, data: Any) -> 
 
     def derivatives(theta: Any) -> Any:
         u = z @ theta
-        gradient = loss.slope(u, y) @ z + precision * theta + q
+        gradient = loss.kernel.slope(u, y) @ z + precision * theta + q
         return gradient, (z * loss.curvature(u, y)[:, None]).T @ z + jnp.diag(precision)
 
     def goes_on(state: Any) -> Any:

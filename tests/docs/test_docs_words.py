@@ -87,4 +87,4 @@ def test_the_demonstration_is_in_plain_words(capsys, monkeypatch, tmp_path):
     out, err = capsys.readouterr()
     report = plain(Path(re.search(r"Reports?: (\S+)", out)[1]).read_text(encoding="utf-8"))
     assert not jargon_in(out + err + report)
-    assert "May I publish this? Yes: release.json and report.html." in out
+    assert "May I publish this? Yes: model.json and model.html." in out
