@@ -198,6 +198,11 @@ class NumpyroModel(LikelihoodModel):
     def prior(self) -> WrittenPrior:  # type: ignore[override]  # not one of the library's own
         return WrittenPrior(tuple((site.name, site.shape) for site in self.program.sites))
 
+    def log_prior(self, theta: Any) -> Array:
+        """log π(θ), for one θ or for the rows of an array, compiled; −∞ where there is no density."""
+        found = self._by_rows("log_prior", theta, self.dimension)
+        return np.where(np.isnan(found), -np.inf, found)
+
     # Parameters
 
     @property
@@ -241,7 +246,7 @@ class NumpyroModel(LikelihoodModel):
     def _by_rows(self, what: str, theta: Any, width: int) -> Array:
         given = np.asarray(theta, dtype=np.float64)
         found = np.array(_trace().compiled(self.program, what)(given.reshape(-1, width)), dtype=np.float64)
-        return found.reshape(*given.shape[:-1], found.shape[-1])
+        return found.reshape(given.shape[:-1] + found.shape[1:])
 
     # Bounds and storage
 

@@ -166,7 +166,7 @@ def examined(program: Program, what: str) -> OneRow:
 
 @lru_cache(maxsize=256)
 def compiled(program: Program, what: str) -> Any:
-    """ "constrain" and "unconstrain" for the rows of an array, "draw" for several keys."""
+    """ "constrain", "unconstrain" and "log_prior" for the rows of an array, "draw" for several keys."""
     public = what in ("unconstrain", "draw")  # never called with anything that was computed from a record
     return jax.jit(jax.vmap(getattr(program, what) if public else examined(program, what)))
 
