@@ -154,35 +154,38 @@ def finished(words: list[str], out: Path, before: int) -> dict[str, Any]:
 
 def kill(rounds: str, seed: str) -> list[dict[str, Any]]:
     moments = random.Random(int(seed))
-    whole, tail = typical_seconds()
-    return [
-        killed(Path(f"release-{number}.json"), number, moments, whole, tail) for number in range(2, int(rounds) + 2)
-    ]
+    scales = typical_seconds()
+    return [killed(Path(f"release-{number}.json"), number, moments, scales) for number in range(2, int(rounds) + 2)]
 
 
-def typical_seconds() -> tuple[float, float]:
-    """Of one release, from its beginning and from the claim on: moments are drawn on these scales."""
-    out, begun = Path("typical.json"), time.monotonic()
+def typical_seconds() -> tuple[float, float, float]:
+    """Of one release, from its beginning, from the claim and from the charge on: moments are drawn on these scales."""
+    out, begun, before = Path("typical.json"), time.monotonic(), len(charges())
     started = start(release_words(str(out)))
-    until_claimed(started[0], out)
+    until(started[0], lambda: claim_of(out).exists())
     claimed = time.monotonic()
+    until(started[0], lambda: len(charges()) > before)
+    charged = time.monotonic()
     assert end(started)["code"] == 0
-    return time.monotonic() - begun, time.monotonic() - claimed
+    done = time.monotonic()
+    return done - begun, done - claimed, done - charged
 
 
-def until_claimed(child: int, out: Path) -> None:
-    while not claim_of(out).exists() and os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+def until(child: int, reached: Callable[[], bool]) -> None:
+    while not reached() and os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         time.sleep(0.001)
 
 
-def killed(out: Path, before: int, moments: random.Random, whole: float, tail: float) -> dict[str, Any]:
+def killed(out: Path, before: int, moments: random.Random, scales: tuple[float, float, float]) -> dict[str, Any]:
+    """Early on, after the claim, or after the charge, which is a small part of the time and what it is about."""
     words = release_words(str(out))
     child, folder = start(words)
-    if moments.random() < 0.25:
-        time.sleep(moments.uniform(0.0, whole))
-    else:  # the moments that matter come after the claim
-        until_claimed(child, out)
-        time.sleep(moments.uniform(0.0, 1.2 * tail))
+    since = moments.choice((0, 1, 2, 2))
+    if since == 1:
+        until(child, lambda: claim_of(out).exists())
+    elif since == 2:
+        until(child, lambda: len(charges()) > before)
+    time.sleep(moments.uniform(0.0, (1.1, 1.1, 0.5)[since] * scales[since]))  # what follows a charge is soon done
     os.kill(child, signal.SIGKILL)
     code = end((child, folder))["code"]
     return {"code": code, **finished(words, out, before)}
