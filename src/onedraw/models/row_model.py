@@ -70,10 +70,13 @@ class EncodedRecords(Private):
     """`Encoded` of records behind the joint, rewritten by a reading: through ``records`` by sums, which may stream them, or as arrays
     for a chain."""
 
-    n: int
     source: Any
     rows: Any
     public: tuple[Any, ...] = ()
+
+    @property
+    def n(self) -> int:
+        return int(self.source.n)
 
     @cached_property
     def records(self) -> Any:
@@ -155,7 +158,7 @@ class RowModel(Model):
         self.check(data)
         if isinstance(data, ReadWithSchema):
             names: Any = tuple(data.schema.columns) if self.features.count else (data.target,)
-            return EncodedRecords(data.n, data, Rows(self.features, self.response, data.schema, data.target, names))
+            return EncodedRecords(data, Rows(self.features, self.response, data.schema, data.target, names))
         X, y = self._from_arrays(data)
         for array in (X, y):
             array.setflags(write=False)

@@ -184,5 +184,5 @@ class MeasuredTarget(SummedTarget):
         problem = self.problem
         weights = (INSIDE * problem.numbers["row_bound"], problem.response_scale, where.centre, where.unit)
         public = (where.mean, where.root, where.stretch, *(weights if problem.weighted else ()))
-        rows = EncodedRecords(self.encoded.n, self.encoded.records, MeasuredRows(problem.layout), public)
+        rows = EncodedRecords(self.encoded.records, MeasuredRows(problem.layout), public)
         return self.law(rows)
