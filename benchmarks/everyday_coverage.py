@@ -145,14 +145,11 @@ def by_counts(study: Study, plan: od.Plan, published: list[np.ndarray], level: f
         noisy = noisy - (noisy.sum(axis=1, keepdims=True) - study.n) / noisy.shape[1]
     found = []
     for place, truth in enumerate(study.truth):
-        values = np.unique(noisy[:, place])
+        values, releases = np.unique(noisy[:, place], return_index=True)
 
         @cache
-        def ends(index: int, place: int = place, values: np.ndarray = values) -> tuple[float, float]:
-            others = noisy.shape[1] - 1
-            table = np.full(others + 1, (study.n - values[index]) / max(others, 1))
-            table[place] = values[index]
-            low, high, *_ = table_interval(plan, {"noisy sums": table}, level)
+        def ends(index: int, place: int = place, releases: np.ndarray = releases) -> tuple[float, float]:
+            low, high, *_ = table_interval(plan, {"noisy sums": published[releases[index]]}, level)
             return float(low[place]), float(high[place])
 
         first = bisected(len(values), lambda index, e=ends, t=truth: e(index)[1] >= t)
