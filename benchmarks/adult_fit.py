@@ -106,11 +106,11 @@ def shortfall(schema, table, epsilon):
     noise = Noise(np.random.default_rng(1), pure=target.problem.pure)
     fit = FitResult.of(target.problem, WithoutNoise(target, noise).run())
     found, axes = fit._known.found, fit._known.axes
-    needed = least_information(len(found), constant.EDGES) * fit.information_noise
+    needed = least_information(len(found), constant.EDGES) * fit._known.noise
     carried = (fit.change @ axes) ** 2 / np.maximum(found, 1e-9) ** 2
     share = np.cumsum(carried, axis=1) / carried.sum(axis=1, keepdims=True)  # of the weakest directions first
     weakest = np.sort(found[(share <= constant.UNINFORMED_SHARE).sum(axis=1)])[::-1]
-    return " | ".join(f"{value:,.0f}" for value in (fit.information_noise, needed, found[-1], np.median(found))) + (
+    return " | ".join(f"{value:,.0f}" for value in (fit._known.noise, needed, found[-1], np.median(found))) + (
         f" | {needed / weakest[0]:.1f} | {needed / weakest[9]:.0f}"
     )
 

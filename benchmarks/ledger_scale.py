@@ -60,7 +60,7 @@ def measured(place: Path) -> dict[str, tuple[float, float]]:
     read = clocked(lambda: ledger.remaining("patients"))
     spend = clocked(lambda: ledger.reserve("patients", PureDP(1e-4)))
     with ledger._turn() as turn:
-        account = turn.book.accounts["patients"]
+        account = turn.accounts.by_name["patients"]
         locked = clocked(lambda: account.has_room_for(PureDP(1e-4)))
     show = [sys.executable, "-c", "from onedraw.cli import main; main()", "ledger", "show", str(place)]
     shown = clocked(lambda: subprocess.run(show, check=True, stdout=subprocess.DEVNULL))
