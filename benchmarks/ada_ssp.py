@@ -10,7 +10,7 @@ Errors are root mean squared residuals over the table, the median of 20 releases
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ class Design(NamedTuple):
     response_bound: float
 
 
-def public_table(name: str, columns: dict[str, tuple[float, float]]) -> Design:
+def public_table(name: str, columns: Mapping[str, tuple[float, float]]) -> Design:
     values = np.genfromtxt(DATA / f"{name}.csv", delimiter=",", skip_header=1)
     lower, upper = (np.array(end, dtype=float) for end in zip(*columns.values(), strict=True))
     middle = (lower[-1] + upper[-1]) / 2.0

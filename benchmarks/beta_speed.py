@@ -14,8 +14,10 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 os.environ["ONEDRAW_CACHE"] = tempfile.mkdtemp()  # so that the first call compiles
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -33,7 +35,10 @@ STAN = "5.6 CPU s at n = 1,000 and 77 CPU s at n = 10,000, after about 50 s of c
 """Of the paper's own sampler: Stan, 1000 + 100 steps of NUTS, d = 2 (reference file beta-bayes-simulation)."""
 
 
-def timed(action) -> tuple[float, object]:
+T = TypeVar("T")
+
+
+def timed(action: Callable[[], T]) -> tuple[float, T]:
     start = time.perf_counter()
     result = action()
     return time.perf_counter() - start, result

@@ -17,8 +17,10 @@ import gzip
 import math
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
@@ -160,7 +162,8 @@ def losses_of(X, y):
     """(ε, loss) ↦ log losses over the splits; and those of a plain fit."""
     from sklearn.linear_model import LogisticRegression
 
-    classes, found, plain = int(y.max()) + 1, {}, []
+    classes, plain = int(y.max()) + 1, []
+    found: dict[tuple[float, str], list[float]] = {}
     n = min(len(X), MOST) - min(len(X), MOST) // 5
     plans = {
         (epsilon, kind): calibrate(PerturbedMode(intervals=False, pure=False), asked(kind, X.shape[1], classes), od.ApproxDP(epsilon, DELTA), n=n)
@@ -207,7 +210,7 @@ def flat(rng, n, columns):
     return rng.uniform(-1, 1, (n, columns))
 
 
-CELLS = [
+CELLS: list[tuple[str, Callable[..., np.ndarray], int, float, Any, int, float]] = [
     ("uniform", flat, 3, 0.6, 0.0, 8000, 1.0), ("uniform", flat, 3, 0.6, 0.0, 20000, 1.0), ("uniform", flat, 3, 0.6, 0.0, 3000, 5.0),
     ("strong effects", flat, 3, 1.2, 0.0, 20000, 1.0), ("skewed, correlated", skew, 3, 0.6, 0.0, 20000, 1.0),
     ("one rare class", flat, 3, 0.6, (0.0, 0.0, -2.5), 20000, 1.0), ("uniform, 4 classes", flat, 4, 0.6, 0.0, 20000, 1.0),
@@ -232,23 +235,23 @@ def covered():
         truth = np.random.default_rng(classes).normal(0.0, scale, (classes, 4))
         truth[:, 3] += shift
         truth -= truth.mean(axis=0)
-        model = Softmax(3, bounds=(-1, 1), scaled=True, classes=list(range(classes)), prior=Gaussian(scale=1.0))
+        model = Softmax(3, bounds=(-1, 1), scaled=True, classes=tuple(range(classes)), prior=Gaussian(scale=1.0))
         plan = calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(epsilon, 1e-6), n=n)
         rng = np.random.default_rng([n, classes])
         X = np.stack([design(rng, n, 3) for _ in range(SETS)])
         rows = np.concatenate([X, np.ones((SETS, n, 1))], axis=2)
         found = fit_many(plan, X, np.stack([labels_of(rng, one @ truth.T) for one in rows]), range(SETS))
-        problem, hits, given, widths = plan.mechanism.problem(plan), [], [], []
+        problem, held, shown, widths = plan.mechanism.problem(plan), [], [], []
         usual = usual_errors(rows[0], truth)
         for index in range(SETS):
             parts = {part: getattr(found, part)[index] for part in PARTS if getattr(found, part) is not None}
             result = FitResult.of(problem, Published(**parts))
             errors = np.sqrt(np.diag(result.covariance)) * result.multiplier(0.95)
-            hits.append(np.abs(result.estimate - truth.ravel()) <= errors)
-            given.append(result.given)
+            held.append(np.abs(result.estimate - truth.ravel()) <= errors)
+            shown.append(result.given)
             if result.given.any():
                 widths.append(np.mean((errors / (1.96 * usual))[result.given]))
-        hits, given = np.array(hits), np.array(given)
+        hits, given = np.array(held), np.array(shown)
         each = [hits[given[:, j], j].mean() for j in range(hits.shape[1]) if given[:, j].sum() >= SETS // 4]
         refused = f"{100 * hits[~given].mean():.0f} %" if (~given).any() else "–"
         worst = min(each, default=math.nan)

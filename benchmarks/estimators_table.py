@@ -17,6 +17,7 @@ import json
 import sys
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,13 @@ def plan_for(table: Table, epsilon: float, delta: float, n: int):
     from onedraw.models import Gaussian, LogCoshRegression, Logistic
     from onedraw.privacy import ApproxDP, PureDP
 
-    rows = {"features": table.X.shape[1], "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+    model: Logistic | LogCoshRegression
+    rows: dict[str, Any] = {
+        "features": table.X.shape[1],
+        "bounds": (-1, 1),
+        "scaled": True,
+        "prior": Gaussian(scale=1.0),
+    }
     if table.response is None:
         model = Logistic(**rows, loss="exp-linear")
     else:
@@ -145,7 +152,9 @@ def main() -> None:
 
 def write_table(entries: list[dict]) -> None:
     scores = {(entry["table"], entry["epsilon"]): entry for entry in entries}
-    peers, lines, lost, fallen, compared = peer_scores(), [], [], [], []
+    peers, lines, compared = peer_scores(), [], []
+    lost: list[str] = []
+    fallen: list[str] = []
     for table in tables():
         larger, count = table.response is None, MANY if len(table.y) < SMALL else FEW
         plain = plain_scores(table, count)

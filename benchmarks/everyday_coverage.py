@@ -33,6 +33,8 @@ THREE, GROUPS = np.array([0.69, 0.3, 0.01]), np.array([0.7, 0.25, 0.05])
 IN_GROUPS = np.array([0.5, 0.1, 0.02])
 """The share that is counted in each of three groups."""
 
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
 
 class Study(NamedTuple):
     words: str
@@ -50,13 +52,13 @@ def spiked(generator: np.random.Generator, n: int) -> np.ndarray:
     return np.where(generator.random(n) < 0.2, generator.random(n), 0.0)
 
 
-NUMBERS: dict[str, tuple[float, float, Callable[[np.random.Generator, int], np.ndarray]]] = {
+NUMBERS: dict[str, tuple[float, float, Draw]] = {
     "uniform": (0.0, 1.0, lambda g, n: g.random(n)),
     "log-normal, cut at 20 medians": (0.0, 20.0, lambda g, n: np.minimum(g.lognormal(0.0, 1.0, n), 20.0)),
     "97 % zeros, else 1": (0.0, 1.0, lambda g, n: (g.random(n) < 0.03).astype(float)),
     "80 % zeros, else uniform": (0.0, 1.0, spiked),
 }
-COUNTS: dict[str, tuple[float, float, Callable[[np.random.Generator, int], np.ndarray]]] = {
+COUNTS: dict[str, tuple[float, float, Draw]] = {
     "3 in the mean, at most 20": (0.0, 20.0, lambda g, n: np.minimum(g.poisson(3.0, n), 20)),
     "0.05 in the mean, at most 10": (0.0, 10.0, lambda g, n: np.minimum(g.poisson(0.05, n), 10)),
 }
@@ -73,23 +75,30 @@ def sums_of(table: Any, values: Any, codes: Any = None) -> np.ndarray:
     return np.array(table.summarise(values if codes is None else Grouped(values, (codes,))).total)
 
 
+def drawn_sums(table: Any, draw: Draw, n: int, codes: Any = None) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda generator: sums_of(table, draw(generator, n), codes)
+
+
+def one_count(n: int, share: float) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda generator: np.array([generator.binomial(n, share)])
+
+
 def studies(n: int) -> Iterator[Study]:
     """Of one column; the cheap ones first."""
     one, counts = CategoryTable(("no", "yes"), show="shares", only="yes"), CategoryTable(("no", "yes"), only="yes")
     for share in (0.001, 0.01, 0.1, 0.5):
-        yield Study(f"share of {share:g}", one, n, lambda g, p=share: np.array([g.binomial(n, p)]), np.array([share]))
+        yield Study(f"share of {share:g}", one, n, one_count(n, share), np.array([share]))
     yield Study("count", counts, n, lambda g: np.array([n // 5]), np.array([n // 5]))
     three = CategoryTable(("a", "b", "c"), show="shares")
     yield Study("histogram: 0.69, 0.3, 0.01", three, n, lambda g: g.multinomial(n, THREE), THREE)
     for name, (low, high, draw) in NUMBERS.items():
         for show in ("mean", "variance"):
             table = NumberTable(low, high, show=show)
-            yield Study(f"{show}: {name}", table, n, lambda g, d=draw, t=table: sums_of(t, d(g, n)),
-                        np.array([moments(name)[show == "variance"]]))  # fmt: skip
+            truth = np.array([moments(name)[show == "variance"]])
+            yield Study(f"{show}: {name}", table, n, drawn_sums(table, draw, n), truth)
     for name, (low, high, draw) in COUNTS.items():
         table = NumberTable(low, high, show="rate", missing=0.0)
-        yield Study(f"rate: {name}", table, n, lambda g, d=draw, t=table: sums_of(t, d(g, n)),
-                    np.array([moments(name)[0]]))  # fmt: skip
+        yield Study(f"rate: {name}", table, n, drawn_sums(table, draw, n), np.array([moments(name)[0]]))
     table = NumberTable(-10.0, 10.0, show="sum")
     values = np.linspace(-2.0, 9.0, n)
     exact = sums_of(table, values)
@@ -115,8 +124,7 @@ def grouped_studies(n: int) -> Iterator[Study]:
     for name, (low, high, draw) in list(NUMBERS.items())[1:3]:
         means, codes = NumberTable(low, high, **groups), np.repeat(np.arange(3), fixed)
         truth = np.concatenate([np.full(3, moments(name)[0]), fixed])
-        yield Study(f"means in groups, and their sizes: {name}", means, n,
-                    lambda g, d=draw, t=means, c=codes: sums_of(t, d(g, n), c), truth)  # fmt: skip
+        yield Study(f"means in groups, and their sizes: {name}", means, n, drawn_sums(means, draw, n, codes), truth)
 
 
 # ── whether it is covered ────────────────────────────────────────────────────────────────────────────────────
@@ -143,20 +151,20 @@ def by_counts(study: Study, plan: od.Plan, published: list[np.ndarray], level: f
     noisy = np.array([noisy_sums(plan, {"noisy sums": one})[0] for one in published])
     if noisy.shape[1] > 1:
         noisy = noisy - (noisy.sum(axis=1, keepdims=True) - study.n) / noisy.shape[1]
-    found = []
-    for place, truth in enumerate(study.truth):
+
+    def inside(place: int, truth: float) -> float:
         values, releases = np.unique(noisy[:, place], return_index=True)
 
         @cache
-        def ends(index: int, place: int = place, releases: np.ndarray = releases) -> tuple[float, float]:
+        def ends(index: int) -> tuple[float, float]:
             low, high, *_ = table_interval(plan, {"noisy sums": published[releases[index]]}, level)
             return float(low[place]), float(high[place])
 
-        first = bisected(len(values), lambda index, e=ends, t=truth: e(index)[1] >= t)
-        last = bisected(len(values), lambda index, e=ends, t=truth: e(index)[0] > t)
-        inside = np.isin(noisy[:, place], values[first:last])
-        found.append(float(inside.mean()))
-    return found
+        first = bisected(len(values), lambda index: ends(index)[1] >= truth)
+        last = bisected(len(values), lambda index: ends(index)[0] > truth)
+        return float(np.isin(noisy[:, place], values[first:last]).mean())
+
+    return [inside(place, truth) for place, truth in enumerate(study.truth)]
 
 
 def bisected(size: int, true_from: Callable[[int], bool]) -> int:
@@ -167,15 +175,18 @@ def bisected(size: int, true_from: Callable[[int], bool]) -> int:
     return low
 
 
+def released(plan: od.Plan, n: int, sums: np.ndarray, noise: Any) -> np.ndarray:
+    stages = NoisySums().run(plan.target(Summary(n, tuple(int(one) for one in sums))), noise).stages
+    assert stages is not None
+    return np.array(stages["noisy sums"])
+
+
 def line(study: Study, runs: int, generator: np.random.Generator, noise: Any) -> tuple[str, list[np.ndarray]]:
     drawn = [study.draw(generator) for _ in range(runs)]
     cells, found = [], []
     for epsilon in EPSILONS:
         plan = od.calibrate(AddedNoise(), study.table, od.PureDP(epsilon), n=study.n)
-        published = [
-            np.array(NoisySums().run(plan.target(Summary(study.n, tuple(int(s) for s in sums))), noise).stages["noisy sums"])
-            for sums in drawn
-        ]  # fmt: skip
+        published = [released(plan, study.n, sums, noise) for sums in drawn]
         found.append(covered(study, plan, published))
         cells.append(" / ".join(f"{least:.3f}" for least in found[-1].min(axis=1)))
     return f"| {study.words} | {study.n:,} | {' | '.join(cells)} |", found

@@ -22,6 +22,7 @@ import time
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
@@ -152,7 +153,8 @@ def plan_of(kind, n, epsilon, promise):
     from onedraw.models import CountRegression, Gaussian, LogCoshRegression, Logistic
     from onedraw.privacy import ApproxDP, PureDP
 
-    rows = {"features": 4, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+    model: Logistic | CountRegression | LogCoshRegression
+    rows: dict[str, Any] = {"features": 4, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
     if kind == "logistic":
         model = Logistic(**rows, loss="exp-linear")
     elif kind == "counts":
@@ -258,7 +260,8 @@ def main():
     ]
     part, parts = map(int, options.cells_part.split("/"))
     chosen = chosen[part - 1 :: parts]
-    began, found, refused = time.monotonic(), {}, {}
+    began, refused = time.monotonic(), {}
+    found: dict[str, list[Any]] = {}
     with get_context("spawn").Pool(options.jobs) as pool:
         for first, last in ((0, min(FIRST, options.sets)), (FIRST, options.sets)):
             going = [cell for cell in chosen if not first or any(np.any(one[0]) for one in found.get(cell, []))]
@@ -294,7 +297,7 @@ def hopeful(cell):
 
 def write(files):
     """One table of all cells; a cell that stands in several files is taken from the one with most data sets."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for file in files:
         for cell, entry in json.loads(file.read_text(encoding="utf-8"))["cells"].items():
             if cell not in found or entry["sets"] > found[cell]["sets"]:
@@ -382,7 +385,8 @@ def refusals(found):
 
 def pooled(found):
     """Coverage at 95 % of all intervals given, by kind of model and budget."""
-    hits, count = {}, {}
+    hits: dict[str, float] = {}
+    count: dict[str, float] = {}
     for cell, entry in found.items():
         kind = f"{cell.split('/')[0].split(' ')[0]}, {cell.split('/')[-1]}"
         rows = entry["rows"][:-1] if cell.startswith("linear skewed") else entry["rows"]

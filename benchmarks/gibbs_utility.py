@@ -14,6 +14,7 @@ import argparse
 import csv
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -63,7 +64,7 @@ def candidates(dimension: int) -> dict[str, tuple]:
     """Name → (mechanism, model, sampler); None lets the library choose the sampler."""
     norm = np.sqrt(dimension)
     scale = 2 / np.sqrt(norm**2 + 1)
-    wide = {"features": dimension, "bounds": (-1.0, 1.0)}
+    wide: dict[str, Any] = {"features": dimension, "bounds": (-1.0, 1.0)}
     ball = od.Gaussian(scale=scale, radius=RADIUS_OF_PREDICTOR / np.sqrt(norm**2 + 1))
     free = od.Gaussian(scale=scale)
     logistic, linear = od.models.Logistic(**wide, prior=free), od.models.Logistic(**wide, loss="exp-linear", prior=free)

@@ -13,6 +13,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def fit(small: bool) -> list[Row]:
         return stages
 
     first, _ = timed(lambda: run(0))
-    again, stages = min((timed(lambda seed=seed: run(seed)) for seed in (1, 2)), key=lambda found: found[0])
+    again, stages = min((timed(partial(run, seed)) for seed in (1, 2)), key=lambda found: found[0])
     return [
         (f"transfer of n = {n:,}, d = {columns}", "–", f"{moved:.2f} s"),
         ("a fit of it after the transfer", "< 2 s", f"{again:.2f} s, {stages.passes} passes (first run {first:.1f} s)"),
@@ -127,13 +128,17 @@ def langevin(small: bool) -> list[Row]:
 
         rows.append((f"a Langevin step, n = {n:,}, d = {columns}", limit, a_step(chain, 640, 6400)))
         if n <= 100_000:
-            rows.append((f"a proximal step, n = {n:,}, d = {columns}", "–", a_step(lambda steps, target=posterior: Proximal(iterations=steps).run(target, seeded_key(1)).draws, 64, 640)))  # fmt: skip
+
+            def proximal(steps: int, target: Any = posterior) -> Any:
+                return Proximal(iterations=steps).run(target, seeded_key(1)).draws
+
+            rows.append((f"a proximal step, n = {n:,}, d = {columns}", "–", a_step(proximal, 64, 640)))
     return rows
 
 
 def a_step(run: Callable[[int], Any], few: int, many: int) -> str:
     run(few)
-    short, long = (min(timed(lambda steps=steps: run(steps))[0] for _ in range(2)) for steps in (few, many))
+    short, long = (min(timed(partial(run, steps))[0] for _ in range(2)) for steps in (few, many))
     return f"{1e6 * (long - short) / (many - few):.0f} µs"
 
 

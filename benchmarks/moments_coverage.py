@@ -85,7 +85,7 @@ def curved(generator, n):
 
 DESIGNS = (uniform, narrow, wide, skewed, off_centre, heavy, rare, alike, elliptic, lognormal, curved)
 
-TABLES = {
+TABLES: dict[str, dict[str, tuple[float, float]]] = {
     "abalone.csv": {"length": (0, 1), "diameter": (0, 1), "height": (0, 0.5), "whole_weight": (0, 3), "shucked_weight": (0, 2), "viscera_weight": (0, 1), "shell_weight": (0, 1.5), "rings": (0, 30)},
     "banknote_authentication.csv": {"variance": (-8, 8), "skewness": (-15, 15), "curtosis": (-10, 20), "entropy": (-10, 5)},
     "wine_quality_red.csv": {"fixed_acidity": (0, 20), "volatile_acidity": (0, 2), "citric_acid": (0, 1), "residual_sugar": (0, 20), "chlorides": (0, 1), "sulphates": (0, 2), "alcohol": (8, 16), "quality": (0, 10)},
@@ -143,7 +143,8 @@ def study(name, draw, truth, n, budget, data_sets, seed) -> Cell:
     parts = {"means": slice(0, columns), "deviations": slice(columns, 2 * columns), "correlations": slice(2 * columns, None)}  # fmt: skip
     wanted = np.concatenate([truth[0], truth[1], truth[2][below]])
     usual = (1 - wanted[parts["correlations"]] ** 2) / math.sqrt(n)
-    cell = Cell(name, n, str(budget), *(dict.fromkeys(parts, 0) for _ in range(4)), 0.0)
+    held, given, asked = (dict.fromkeys(parts, 0) for _ in range(3))
+    cell = Cell(name, n, str(budget), held, given, asked, dict.fromkeys(parts, 0.0), 0.0)
     widths = []
     for _ in range(data_sets):
         target = plan.target(plan.model.summarise(np.clip(draw(generator, n), -1, 1)))

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -68,7 +69,7 @@ def correlated(generator: np.random.Generator, shape: tuple[int, ...]) -> np.nda
     return on_sphere(generator.standard_normal(shape) @ np.linalg.cholesky(0.7**lags).T)
 
 
-SPHERE = {"features": 6, "data_norm": math.sqrt(6.0), "intercept": False}
+SPHERE: dict[str, Any] = {"features": 6, "data_norm": math.sqrt(6.0), "intercept": False}
 HALF_WIDTH = math.sqrt(3.0)
 DESIGNS = (
     Design("sphere", SPHERE, lambda generator, shape: on_sphere(generator.standard_normal(shape))),
@@ -299,10 +300,8 @@ def contract() -> tuple[str, bool]:
     return words, kept
 
 
-def answered(task: tuple[int, int, float] | None) -> Row | tuple[str, bool]:
-    """One row (the design's place, n, the norm), or the contract."""
-    if task is None:
-        return contract()
+def row_of(task: tuple[int, int, float]) -> Row:
+    """Of the design's place, n and the norm."""
     place, n, norm = task
     return Row.measure(Cell.simulate(DESIGNS[place], n, norm, REPETITIONS[n]))
 
@@ -311,7 +310,9 @@ def main() -> None:
     start = time.perf_counter()
     tasks = list(itertools.product(range(len(DESIGNS)), REPETITIONS, NORMS))
     with get_context("spawn").Pool() as pool:
-        (words, kept), *rows = pool.map(answered, [None, *tasks], chunksize=1)
+        asked = pool.apply_async(contract)
+        rows = pool.map(row_of, tasks, chunksize=1)
+        words, kept = asked.get()
     heads = ["design", "n", "‖θ₀‖", *METHODS]
     table = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1), *(row.text for row in rows)]
     contract_words = textwrap.fill(words, 120, break_on_hyphens=False)

@@ -17,15 +17,17 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp
 
 import onedraw as od
 from onedraw.models.convex.work import most_tries
-from onedraw.samplers import Perfect, Proximal, default_sampler, seeded_generator, seeded_key
+from onedraw.samplers import Perfect, Proximal, Sampler, default_sampler, seeded_generator, seeded_key
 
 RESULT = Path(__file__).parent / "results" / "perfect.md"
 BOUNDS, DIMENSIONS = (1.0, 2.0, 2.83, 4.0), (3, 6, 10, 15)
@@ -86,7 +88,8 @@ def speeds() -> list[str]:
         target = plan.target(plan.model.summarise(data_sets(N, d)["as the model has it"]))
         chain, chosen = Proximal(gamma=plan.gamma), type(default_sampler(plan)[0]).__name__
         took = []
-        for sampler, source in ((Perfect(), seeded_generator), (chain, seeded_key)):
+        samplers: list[tuple[Sampler, Callable[[int], Any]]] = [(Perfect(), seeded_generator), (chain, seeded_key)]
+        for sampler, source in samplers:
             sampler.run(target, source(0))
             start = time.perf_counter()
             sampler.run(target, source(1), size=1)

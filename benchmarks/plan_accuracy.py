@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -98,9 +99,9 @@ def population(name: str, X: np.ndarray, y: np.ndarray, bound: float | None) -> 
 def minimum(X: np.ndarray, y: np.ndarray, bound: float | None) -> np.ndarray:
     """The unweighted minimum of the fit's loss over the whole table, thresholds in its own residual deviations."""
     rows = np.column_stack([X, np.ones(len(X))])
-    start, loss = np.linalg.lstsq(rows, y, rcond=None)[0], losses.ExpLinearLoss()
-    if bound is not None:
-        loss = number_losses.LogCoshLoss(float(np.std(y - rows @ start)))
+    start = np.linalg.lstsq(rows, y, rcond=None)[0]
+    spread = float(np.std(y - rows @ start))
+    loss = losses.ExpLinearLoss() if bound is None else number_losses.LogCoshLoss(spread)
     found = optimize.minimize(
         lambda theta: float(np.mean(loss.value(rows @ theta, y))), start, method="BFGS",
         jac=lambda theta: rows.T @ loss.slope(rows @ theta, y) / len(y), options={"gtol": 1e-7, "maxiter": 2000},
@@ -184,9 +185,10 @@ def labelled(plan, y: np.ndarray) -> np.ndarray:
 
 # ── budgets that no fit keeps ────────────────────────────────────────────────────────────────────────────────────
 
+DECLARED: dict[str, dict[str, Any]] = {"logistic": {}, "linear": {"response_bound": 4.0}}
 RANKED = [
     (Regression(kind, columns, bounds=(0.0, 1.0), **declared), n, mu)
-    for kind, declared in (("logistic", {}), ("linear", {"response_bound": 4.0}))
+    for kind, declared in DECLARED.items()
     for columns, n in ((4, 600), (4, 8000), (10, 4000))
     for mu in (0.15, 1.0)
 ]

@@ -15,6 +15,7 @@ import argparse
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -30,7 +31,7 @@ from onedraw.models.fit.result import FitResult
 
 RESULT = Path(__file__).parent / "results" / "quantile_fits.md"
 TRUTH = np.array([0.5, -0.5, 0.3, 0.1])
-ROWS = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
+ROWS: dict[str, Any] = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
 RESIDUALS = {
     "normal": lambda rng, size: rng.standard_normal(size),
     "t₃": lambda rng, size: rng.standard_t(3, size) / math.sqrt(3.0),
@@ -70,16 +71,17 @@ def row_of(cell, sets):
     budget = od.ApproxDP(epsilon, 1e-6)
     plan = calibrate(PerturbedMode(intervals=True, pure=False), model, budget, n=n)
     itself = bool(calibrate(PerturbedMode(), model, budget, n=n).parameters["information_noise"])
-    found = fit_many(plan, *simulated(np.random.default_rng([n, 7]), cell, sets, n), range(sets))
-    problem, hits, given, ratios = plan.mechanism.problem(plan), [], [], []
+    X, y = simulated(np.random.default_rng([n, 7]), cell, sets, n)
+    found = fit_many(plan, X, y, range(sets))
+    problem, held, shown, ratios = plan.mechanism.problem(plan), [], [], []
     for index in range(sets):
         parts = {name: getattr(found, name)[index] for name in PARTS if getattr(found, name) is not None}
         result = FitResult.of(problem, Published(**parts))
         reach = result.multiplier(0.95) * np.sqrt(np.diag(result.covariance))
-        hits.append((np.abs(result.estimate - truth) <= reach)[judged])
-        given.append(result.given[judged])
+        held.append((np.abs(result.estimate - truth) <= reach)[judged])
+        shown.append(result.given[judged])
         ratios.append(result._known.found.mean() / result._known.noise)
-    hits, given = np.array(hits), np.array(given)
+    hits, given = np.array(held), np.array(shown)
     name = f"quantile {scale:g}, {residual}" if kind == "quantile" else f"hinge, effects × {scale:g}"
     covered = f"{100 * hits[given].mean():.1f} %" if given.mean() > 0.02 else "–"
     refused = f"{100 * hits[~given].mean():.0f} %" if (~given).mean() > 0.02 else "–"

@@ -165,6 +165,7 @@ def coverage_table(generator, runs=200):
             for _ in range(runs):
                 records = draw(generator, n)
                 stages = RankSelection().run(plan.target(model.summarise(records)), secure_generator()).stages
+                assert stages is not None
                 low, high = stages["lower"][0], stages["upper"][0]
                 covered += low - 1.0 <= truths[name] <= high + 1.0
                 widths.append(np.subtract(*np.searchsorted(np.sort(records), [high, low])))

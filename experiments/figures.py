@@ -13,7 +13,7 @@ from typing import Any
 from experiments.study import Table, mean
 from onedraw.errors import check_extra
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "onedraw",
     "svg.fonttype": "none",
     "axes.spines.top": False,

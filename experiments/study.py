@@ -120,7 +120,7 @@ class Table(Mapping[str, Any]):
             chosen &= self._columns[name] == value if name in self else False
         return Table({name: column[chosen] for name, column in self._columns.items()})
 
-    def values(self, name: str | None = None) -> Any:  # type: ignore[override]
+    def values(self, name: str | None = None) -> Any:
         """The different values of a column, in the order in which they come; without a name, the columns."""
         return self._columns.values() if name is None else list(dict.fromkeys(self._columns[name].tolist()))
 
@@ -146,7 +146,7 @@ def named(what: str, **values: Any) -> str:
     return " ".join([what, *(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items())])  # fmt: skip
 
 
-def means(table: Table, column: str, *, by: Sequence[str]) -> dict[str, Quantity]:
+def means(table: Table, column: str, *, by: Sequence[str]) -> dict[str, tuple[float, float]]:
     """The column's mean and standard error in each group, named by `named`."""
     return {named(column, **values): mean(group[column]) for values, group in table.groups(*by)}
 

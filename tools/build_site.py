@@ -50,7 +50,7 @@ def main(folder: Path = ROOT) -> None:
 def build(folder: Path) -> None:
     if folder != ROOT:
         shutil.copy(ROOT / "mkdocs.yml", folder)
-    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"]
+    command: list[str | Path] = [Path(sys.executable).with_name("zensical"), "build", "--strict", "--clean"]
     subprocess.run([*command, "--config-file", folder / "mkdocs.yml"], check=True, cwd=folder)
 
 

@@ -108,7 +108,8 @@ def walked(command: str) -> tuple[Walk, Walk]:
     """(all, inside `release()` alone) of one command."""
     from onedraw.cli import application
 
-    whole, inner, known, depth = Walk(), Walk(), {}, Counter[int]()
+    whole, inner, depth = Walk(), Walk(), Counter[str]()
+    known: dict[CodeType, tuple[str, str] | None] = {}
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
         if event not in ("call", "return"):
@@ -222,12 +223,16 @@ def show_room(name: str, command: str) -> None:
 # ── files and functions, counted ─────────────────────────────────────────────────────────────────────────────────
 
 
+def last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
 def body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines of a function's body, without its signature and its docstring."""
     first = function.body[0]
     told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
     rest = function.body[1:] if told else function.body
-    return function.end_lineno - rest[0].lineno + 1 if rest else 0
+    return last_line(function) - rest[0].lineno + 1 if rest else 0
 
 
 def show_counts() -> None:
@@ -238,7 +243,7 @@ def show_counts() -> None:
         lines[name] = len(text.splitlines())
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                functions[f"{name}:{node.lineno} {node.name}"] = (node.end_lineno - node.lineno + 1, body(node))
+                functions[f"{name}:{node.lineno} {node.name}"] = (last_line(node) - node.lineno + 1, body(node))
     long_files = {name: count for name, count in lines.items() if count > LONG_FILE}
     long_functions = {name: sizes for name, sizes in functions.items() if sizes[1] > LONG_FUNCTION}
     others = sum(

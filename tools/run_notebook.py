@@ -71,16 +71,18 @@ def outputs_of(source: str, namespace: dict[str, Any], where: str, count: int) -
             data["text/html"] = value._repr_html_().splitlines(keepends=True)
         yield {"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}
     for title, picture in figures:
-        data = {"text/plain": [title], "image/png": base64.b64encode(picture).decode()}
-        yield {"output_type": "display_data", "data": data, "metadata": {}}
+        shown = {"text/plain": [title], "image/png": base64.b64encode(picture).decode()}
+        yield {"output_type": "display_data", "data": shown, "metadata": {}}
 
 
 def value_of(source: str, namespace: dict[str, Any], where: str) -> Any:
     """Execute a cell; the value of its last line, if that is an expression."""
     tree = ast.parse(source, where)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     exec(compile(tree, where, "exec"), namespace)
-    return None if last is None else eval(compile(ast.Expression(last.value), where, "eval"), namespace)
+    return eval(compile(ast.Expression(last.value), where, "eval"), namespace) if isinstance(last, ast.Expr) else None
 
 
 def drawn() -> list[tuple[str, bytes]]:

@@ -10,8 +10,8 @@ tests/quick.txt, which `make quick` runs.
 from __future__ import annotations
 
 import resource
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ BUDGET = 80.0
 ALWAYS = "tests/test_rooms.py"
 """Who may import whom is checked in every round, whatever it costs."""
 
-seconds: Counter[str] = Counter()
+seconds: dict[str, float] = defaultdict(float)
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -37,13 +37,13 @@ def spent() -> float:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: Any) -> Iterator[None]:
+def pytest_runtest_protocol(item: Any) -> Generator[None, Any, Any]:
     item.began = spent()
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: Any) -> Iterator[Any]:
+def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
     """Each report carries the seconds since the one before, from a worker to the process that prints."""
     report = yield
     now = spent()
@@ -57,11 +57,15 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 def by_file() -> dict[str, tuple[float, int]]:
     """Seconds and number of tests of every file."""
-    total: Counter[str] = Counter()
+    total: dict[str, float] = defaultdict(float)
     count = Counter(name.partition("::")[0] for name in seconds)
     for name, used in seconds.items():
         total[name.partition("::")[0]] += used
-    return {file: (used, count[file]) for file, used in total.most_common()}
+    return {file: (used, count[file]) for file, used in longest(total)}
+
+
+def longest(used: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(used.items(), key=lambda one: -one[1])
 
 
 def quick(files: dict[str, tuple[float, int]]) -> list[str]:
@@ -84,7 +88,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     for file, (used, count) in files.items():
         write(f"{used:9.1f}  {file}, {count} tests")
     terminalreporter.section("processor seconds, the 40 longest tests")
-    for name, used in seconds.most_common(40):
+    for name, used in longest(seconds)[:40]:
         write(f"{used:9.1f}  {name}")
     if config.getoption("--write-quick"):
         QUICK.write_text("\n".join(quick(files)) + "\n", encoding="utf-8")

@@ -140,13 +140,20 @@ def used(python: Path, place: Path) -> dict[str, set[str]]:
     for name, words in COMMANDS.items():
         code = f"sys.argv = {['onedraw', *words.split()]!r}; from onedraw.cli import main; main()"
         result = run(python, "-c", WATCHED.format(code=code), where=place)
-        loaded[name] = set(re.search("LOADED (.*)", result.stderr)[1].split())
+        loaded[name] = named(result.stderr)
     result = run(python, "-c", FIT + WATCHED.format(code="pass"), where=place)
-    loaded["DPLogisticRegression"] = set(re.search("LOADED (.*)", result.stderr)[1].split())
+    loaded["DPLogisticRegression"] = named(result.stderr)
     run(python.parent / "onedraw", "--version", where=place)
     for page in ("mean.html", "page.html", "fit.html"):
         assert "</html>" in (place / page).read_text(), f"{page} is not a whole page"
     return loaded
+
+
+def named(words: str) -> set[str]:
+    """The modules in the line that `WATCHED` has written."""
+    found = re.search("LOADED (.*)", words)
+    assert found is not None, f"no line says what was loaded:\n{words}"
+    return set(found[1].split())
 
 
 def seconds(python: Path, code: str, place: Path) -> tuple[float, float]:
@@ -169,7 +176,7 @@ def examined(commit: str | None, extras: str) -> tuple[float, dict[str, tuple[fl
         python = installed(place, commit, extras)
         loaded = used(python, place) if commit is None else {}
         sizes = weights(python, place)
-        files, bytecode = (sum(one[part] for one in sizes.values()) for part in (0, 1))
+        files, bytecode = sum(own for own, *_ in sizes.values()), sum(made for _, made, _ in sizes.values())
         print(
             f"{len(sizes)} packages, {files:,.0f} MB ({files / 1073.741824:.2f} GiB), and {bytecode:,.0f} MB of bytecode that pip makes\n"
         )

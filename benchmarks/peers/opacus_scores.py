@@ -54,7 +54,8 @@ def main() -> None:
     found = []
     for table in tables():
         X, classes = scaled(table).astype(np.float32), table.response is None
-        middle, half = (0.0, 1.0) if classes else (sum(table.response) / 2, (table.response[1] - table.response[0]) / 2)
+        low, high = table.response or (-1.0, 1.0)
+        middle, half = (low + high) / 2, (high - low) / 2
         for epsilon in EPSILONS:
             budget = (epsilon / 2, DELTA / (1 + math.exp(epsilon / 2))) if replace_one else (epsilon, DELTA)
             scores = []
@@ -64,7 +65,7 @@ def main() -> None:
                 with torch.no_grad():
                     predicted = model(torch.tensor(X[test]))[:, 0].numpy().astype(float)
                 if not classes:
-                    predicted = np.clip(middle + half * predicted, *table.response)
+                    predicted = np.clip(middle + half * predicted, low, high)
                 scores.append(quality(table, test, predicted))
             found.append({"table": table.name, "epsilon": epsilon, "scores": scores})
             print(table.name, epsilon, np.mean(scores), file=sys.stderr)

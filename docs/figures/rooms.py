@@ -34,9 +34,9 @@ def imports(names: list[str]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for module in graph.modules:
         for other in graph.find_modules_directly_imported_by(module):
-            pair = tuple([*name.split("."), ""][1] for name in (module, other))
-            if pair[0] != pair[1] and set(pair) <= set(names):
-                found[pair] += 1
+            here, there = ([*name.split("."), ""][1] for name in (module, other))
+            if here != there and {here, there} <= set(names):
+                found[here, there] += 1
     return found
 
 

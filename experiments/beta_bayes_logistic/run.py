@@ -5,6 +5,9 @@ What is computed stands in shapes.py, logistic.py and attack.py; what is shown i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from experiments.beta_bayes_logistic import attack, logistic, results, shapes
 from experiments.beta_bayes_logistic.data_sets import FILES
 from experiments.beta_bayes_logistic.methods import PRIVATE, TWINS
@@ -21,7 +24,7 @@ SIZES = {"abalone": [100, 1000, 0], "adult": [100, 1000, 10_000, 0], "banknote":
 TABLE_EPSILONS = [0.2, 0.5, 1.0, 5.0]
 
 
-def with_twins(**values: list[object]) -> list[dict[str, object]]:
+def with_twins(**values: Sequence[Any]) -> list[dict[str, Any]]:
     """Every private method at every ε, and those without a promise once."""
     plain = {name: value for name, value in values.items() if name != "epsilon"}
     return grid(method=list(PRIVATE), **values) + grid(method=list(TWINS), **plain)

@@ -141,7 +141,7 @@ def panels(group: Table, x: str) -> Any:
 
 def paired(group: Table, x: str) -> Any:
     """Scores, the plain posterior's mean in place of its own score of each seed: means stay what they are."""
-    twin = {}
+    twin: dict[tuple[Any, ...], float] = {}
     for values, part in group.where(method="posterior").groups(x, "epsilon"):
         own = dict(zip(part["seed"].tolist(), part["score"].tolist(), strict=True))
         twin |= {(*values.values(), seed): score - mean(part["score"])[0] for seed, score in own.items()}
@@ -228,7 +228,7 @@ CHAIN_CELLS = [
     chain_cell("regression", "naval", ALL["naval"], 0, "posterior", 5.0),
     chain_cell("classification", "adult", ALL["adult"], 0, "jewson", 5.0),
 ]
-NETWORK = {
+NETWORK: dict[str, Any] = {
     "run": networks.run,
     "seeds": 10,
     "quick_seeds": 3,

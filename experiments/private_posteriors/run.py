@@ -24,7 +24,7 @@ def quantities(table: Table) -> dict[str, Quantity]:
 
 def figures(table: Table) -> dict[str, Any]:
     labels = {"epsilon": "ε promised", "covered": "coverage of 90 % intervals", **METHODS}
-    long = {name: [] for name in ("model", "epsilon", "method", "covered")}
+    long: dict[str, list[Any]] = {name: [] for name in ("model", "epsilon", "method", "covered")}
     for method in METHODS:
         long["model"] += [f"{m}: {p}" for m, p in zip(table["model"], table["parameter"], strict=True)]
         long["epsilon"] += table["epsilon"].tolist()

@@ -9,7 +9,9 @@ person's own records: no root has to be found. Nothing here is shared with the c
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -62,7 +64,7 @@ class Record:
     """One row, its loss and a shift: slope and curvature are taken at u = zᵀθ − y."""
 
     row: tuple[float, ...]
-    loss: object
+    loss: Callable[..., Any]
     response: float = 0.0
     radius: float = math.inf
 
