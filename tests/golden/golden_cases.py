@@ -302,7 +302,8 @@ def same_value(kept: Any, now: Any, tolerance: float) -> bool:
     return math.isclose(kept, now, rel_tol=tolerance, abs_tol=1e-3 * tolerance)
 
 
-NUMBER = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?(?:e[-+]?\d+)?")
+NUMBER = re.compile(r"\d[\d,\u202f]*(?:\.\d+)?(?:e[-+]?\d+)?…?")
+"""With the sign of a cut: one machine's 0.04 is another's 0.04000000000000001, which is shown as 0.040000…"""
 
 
 def same_text(kept: str, now: str) -> bool:
@@ -316,7 +317,7 @@ def same_text(kept: str, now: str) -> bool:
 
 
 def _near(one: str, other: str) -> bool:
-    plain = [re.sub(r"[,\u202f]", "", text).rstrip(".") for text in (one, other)]
+    plain = [re.sub(r"[,\u202f…]", "", text).rstrip(".") for text in (one, other)]
     digits, _, power = plain[0].partition("e")
     unit = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
     return abs(float(plain[0]) - float(plain[1])) <= 1.01 * unit

@@ -166,7 +166,7 @@ def test_beyond_the_largest_useful_weight_the_surplus_goes_to_time_until_nothing
         assert p["weight"] <= LARGEST_WEIGHT
         relaxations.append(p["time"] * n * p["weight"] * p["curvature"])
     assert relaxations[0] == pytest.approx(3.0)
-    assert 3.0 < relaxations[1] < relaxations[2] <= relaxations[3]
+    assert 3.0 < relaxations[1] < relaxations[2] <= relaxations[3] * (1.0 + 1e-12), "up to rounding"
     assert relaxations[3] == pytest.approx(MOST_RELAXATIONS)
     assert p["weight"] == LARGEST_WEIGHT
     assert p["mu"] < MU, "what is left over stays unspent"
