@@ -35,7 +35,7 @@ def exact_posterior(target: Any, box: Any, *, coordinates: Any = ((1.0, 0.0), (0
         box = narrowed
         if done:
             break
-    knots, between = ([np.linspace(*ends, points) for ends in box] for points in (FINE, DENSE))
+    knots, between = ([np.linspace(low, high, points) for low, high in box] for points in (FINE, DENSE))
     logs = log_density(target, grid_points(box, FINE) @ matrix.T).reshape(FINE, FINE)
     smooth = interpolate.RectBivariateSpline(*knots, logs, s=0)(*between)
     return grid_points(box, DENSE) @ matrix.T, special.softmax(smooth.ravel())
@@ -51,6 +51,5 @@ def _narrowed(box: Array, logs: Array) -> Array:
 
 def grid_points(box: Array, points: int) -> Array:
     """(points², 2), the second coordinate running fastest."""
-    return np.column_stack(
-        [axis.ravel() for axis in np.meshgrid(*(np.linspace(*ends, points) for ends in box), indexing="ij")]
-    )
+    axes = [np.linspace(low, high, points) for low, high in box]
+    return np.column_stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")])

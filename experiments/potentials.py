@@ -107,7 +107,7 @@ def height_of(kernel: Any, rows: Rows, place: Any, numbers: Sequence[Any]) -> Ca
     return _summed(jax.value_and_grad(of_prior), jax.value_and_grad(of_block), rows)
 
 
-def _summed(of_prior: Any, of_block: Any, rows: Rows) -> Any:
+def _summed(of_prior: Any, of_block: Any, rows: Rows) -> Callable[[Any], Any]:
     """A derivative is that of each block, so that what a block needs for it is never kept."""
 
     def total(theta: Any) -> Any:

@@ -217,7 +217,8 @@ def _steps(height: Any, effort: Effort, drawn: Any, centre: Any, scale: Any, siz
         moved = [jnp.where(taken, new, old) for new, old in ((z, state.z), (value, state.value), (slope, state.slope))]
         fixed, new = (state.log_size, state.average, state.error), _adapted(state, probability, anchor, number)
         adapted = [jnp.where(warm, *pair) for pair in zip(new, fixed, strict=True)]
-        return _State(*moved, *adapted, state.accepted + jnp.where(warm, 0.0, probability))
+        accepted = state.accepted + jnp.where(warm, 0.0, probability)
+        return _State._make([*moved, *adapted, accepted])
 
     zero = jnp.zeros((), dtype=centre.dtype)
     begin = _State(jnp.zeros_like(centre), *in_coordinates(value, slope), jnp.log(size), jnp.log(size), zero, zero)

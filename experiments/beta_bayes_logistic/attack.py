@@ -23,7 +23,7 @@ from scipy import special
 import onedraw as od
 
 ROUNDS = 10_000
-THETAS = np.linspace(-40.0, 40.0, 40_001)
+THETAS: Array = np.linspace(-40.0, 40.0, 40_001)
 COIN = "coin flip"
 
 
@@ -80,6 +80,7 @@ def _from_grid(masses: Array) -> Any:
 
     def draw(generator: np.random.Generator, size: int) -> Array:
         places = np.minimum(np.searchsorted(below, generator.uniform(size=size)), len(THETAS) - 1)
-        return THETAS[places] + step * (generator.uniform(size=size) - 0.5)
+        drawn: Array = THETAS[places] + step * (generator.uniform(size=size) - 0.5)
+        return drawn
 
     return draw

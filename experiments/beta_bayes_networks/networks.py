@@ -79,7 +79,7 @@ def epsilons(data: str) -> tuple[float, ...]:
 
 
 def model_of(task: str, features: int) -> Any:
-    floor = {"variance_floor": FLOOR} if task == "regression" else {}
+    floor: dict[str, Any] = {"variance_floor": FLOOR} if task == "regression" else {}
     return od.models.Network(features=features, hidden=HIDDEN, task=task, activation="relu", bounds=(0.0, 1.0), **floor)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ RESPONSES = {
     "boston": "MEDV", "kin8nm": "y", "naval": "gt_turbine_decay_state_coefficient", "wine": "quality", "abalone": "rings",
     "adult": "income", "banknote": "class", "vertebral": "class",
 }  # fmt: skip
-POSITIVE = {
+POSITIVE: dict[str, Callable[[str], bool]] = {
     "abalone": lambda rings: float(rings) > 10, "adult": lambda income: ">50K" in income, "banknote": lambda label: label == "1",
     "vertebral": lambda label: label == "AB",
 }  # fmt: skip

@@ -67,7 +67,7 @@ class Setting(NamedTuple):
 
 def model_of(task: str, features: int) -> Any:
     """What is trained: a squared error (u − y)², or the logistic loss."""
-    known = {"variance": 0.5} if task == "regression" else {}
+    known: dict[str, Any] = {"variance": 0.5} if task == "regression" else {}
     return od.models.Network(features=features, hidden=HIDDEN, task=task, activation="relu", bounds=(0.0, 1.0), **known)
 
 

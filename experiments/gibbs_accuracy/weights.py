@@ -7,7 +7,7 @@ Nothing is drawn here but the Bernoulli posterior, which has one parameter and i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ def steps(*, seeds: tuple[int, ...], sampler: str, d: int, n: int, gamma: float)
     """Proposition 13's Langevin steps, as corrected, and the iterations of the proximal sampler, for the same posterior."""
     model = od.models.Logistic(d - 1, data_norm=1.0, prior=od.Gaussian(scale=1.0))
     plan = od.calibrate(od.Gibbs("gdp"), model, USUAL, n=n)
-    kinds = {
+    kinds: dict[str, Callable[[], float]] = {
         "Proposition 13": lambda: od.samplers.Langevin(gamma=gamma, most_steps=10**300).passes(plan),
         "proximal": lambda: od.samplers.Proximal(gamma=gamma).passes(plan) / 2,
     }

@@ -64,7 +64,8 @@ def published(plan: Any, drawn: Callable[..., Any], seed: int) -> tuple[Any, lis
     """A truth of the prior, and the noisy sums that a release of records at that truth publishes."""
     truth, records = drawn(plan.model, plan.n, np.random.default_rng([20181, seed]))
     release = od.release(plan, records, random_state=seed)
-    return np.atleast_1d(truth), release.certificate.draw.stages["noisy sums"]
+    stages = release.certificate.draw.stages or {}
+    return np.atleast_1d(truth), stages["noisy sums"]
 
 
 def aware_intervals(plan: Any, sums: Any, seed: int) -> Any:

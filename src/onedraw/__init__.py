@@ -12,8 +12,13 @@ Rooms are loaded when first touched, so importing this package is cheap.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from onedraw.estimators import PUBLIC as _ESTIMATORS  # their names; the files are loaded when first touched
 from onedraw.on_demand import names_on_demand
+
+if TYPE_CHECKING:
+    from onedraw.release.release import release as release  # to a checker of types it is the verb, not the room
 
 __version__ = "0.1.0"
 
