@@ -16,7 +16,7 @@ from onedraw.plans import Potential
 from onedraw.private import Private
 from onedraw.samplers.chacha import secure_key
 from onedraw.samplers.coupling import LAG, MOST_STEPS, counts, meeting_time
-from onedraw.samplers.coupling_bound import Meetings
+from onedraw.samplers.coupling_bound import MeetingTimes
 from onedraw.samplers.hamiltonian import HMC, Settings, log_density_in
 from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame
 
@@ -30,12 +30,12 @@ class CuratorCoupling(Private):
     holds them, and there is no way to write them out. Choose steps with `HMC.coupled`, which reads no record.
     """
 
-    meetings: Meetings
+    meeting_times: MeetingTimes
     unmet: int
 
     def total_variation(self, steps: int) -> float:
         """The estimate after so many steps; infinite where a pair never met."""
-        return self.meetings.estimate(steps) if not self.unmet else float("inf")
+        return self.meeting_times.estimate(steps) if not self.unmet else float("inf")
 
     def __reduce__(self) -> Any:
         raise WrongCall("A coupling on private records is for the curator's eyes and is not written out.")
@@ -52,7 +52,7 @@ def curator_coupling(
     found = meeting_times(target.kernel, keys, frame, settings, lag, most_steps, arguments_of(target))
     times = np.asarray(found)
     unmet = int((times > most_steps).sum())
-    return CuratorCoupling(Meetings(counts(times), lag, 0.95, "private records"), unmet)
+    return CuratorCoupling(MeetingTimes(counts(times), lag, 0.95, "private records"), unmet)
 
 
 @jit(0)

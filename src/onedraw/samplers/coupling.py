@@ -29,7 +29,7 @@ from onedraw.models.design import simulated_records
 from onedraw.plans import Plan
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, check_potential, whole_number
-from onedraw.samplers.coupling_bound import Meetings, late_within, named
+from onedraw.samplers.coupling_bound import MeetingTimes, late_within, named
 from onedraw.samplers.hamiltonian import (
     HMC,
     WALK,
@@ -102,9 +102,9 @@ def coupled(
         )
     which = (named(plan, chain, lag), pairs, most_steps)
     if which not in _FOUND:
-        _FOUND[which] = counts(_simulated_meetings(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
-    meetings = Meetings(_FOUND[which], lag, float(confidence), which[0], late)
-    return replace(chain, steps=meetings.steps, meetings=meetings)
+        _FOUND[which] = counts(_simulated_meeting_times(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
+    found = MeetingTimes(_FOUND[which], lag, float(confidence), which[0], late)
+    return replace(chain, steps=found.steps, meeting_times=found)
 
 
 def reserve_for_each_draw(plan: Plan) -> float:
@@ -133,7 +133,7 @@ def _simulated(plan: Plan, generator: np.random.Generator) -> Encoded:
     return found
 
 
-def _simulated_meetings(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
+def _simulated_meeting_times(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
     """Coupled steps until each pair met, on simulated data; refused where one does not meet."""
     from onedraw.samplers.chacha import seeded_key
 

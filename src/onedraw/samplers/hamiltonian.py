@@ -32,7 +32,7 @@ from onedraw.plans import Plan, Potential
 from onedraw.privacy.numbers import text
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, chains_at_once, check_potential, mapped, whole_number
-from onedraw.samplers.coupling_bound import Meetings
+from onedraw.samplers.coupling_bound import MeetingTimes
 from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, potential
 from onedraw.samplers.sampler import Sample, Sampler
 
@@ -64,7 +64,7 @@ class HMC(Sampler):
 
     ``step_size`` is in units of the posterior's own spread; None: 0.7·d^{−1/4}. ``leapfrog`` None: a quarter turn. With
     ``walk`` a random-walk Metropolis step of that standard deviation follows each Hamiltonian step, as two coupled
-    chains need it to meet. ``meetings`` is what couplings on simulated data found: see `HMC.coupled`.
+    chains need it to meet. ``meeting_times`` are what couplings on simulated data found: see `HMC.coupled`.
     """
 
     needs: ClassVar[tuple[str, str]] = ("chains", "blackjax")
@@ -73,7 +73,7 @@ class HMC(Sampler):
     leapfrog: int | None = None
     step_size: float | None = None
     walk: float = 0.0
-    meetings: Meetings | Any = None
+    meeting_times: MeetingTimes | Any = None
 
     def __post_init__(self) -> None:
         whole_number("steps", self.steps, most=MOST_STEPS)
@@ -86,10 +86,11 @@ class HMC(Sampler):
                 "posterior's own spread; 0.1 is enough."
             )
         object.__setattr__(self, "walk", float(self.walk))
-        if isinstance(self.meetings, Mapping):
-            object.__setattr__(self, "meetings", Meetings.from_dict(self.meetings))
-        elif not isinstance(self.meetings, Meetings | None):
-            raise WrongCall(f"meetings is made by HMC.coupled(plan), but a {type(self.meetings).__name__} was given.")
+        if isinstance(self.meeting_times, Mapping):
+            object.__setattr__(self, "meeting_times", MeetingTimes.from_dict(self.meeting_times))
+        elif not isinstance(self.meeting_times, MeetingTimes | None):
+            given = type(self.meeting_times).__name__
+            raise WrongCall(f"meeting_times are made by HMC.coupled(plan), but a {given} was given.")
 
     @classmethod
     def coupled(cls, plan: Plan, **options: Any) -> HMC:
@@ -101,8 +102,8 @@ class HMC(Sampler):
     def exactness(self, plan: Plan) -> privacy.Exactness:
         """Assumed; Estimated where couplings were run for this plan and these settings."""
         check_potential(plan, "HMC")
-        if self.meetings is not None:
-            return self.meetings.exactness(plan, self)
+        if self.meeting_times is not None:
+            return self.meeting_times.exactness(plan, self)
         walk = f", a random-walk step of {text(self.walk)} after each" if self.walk else ""
         return privacy.Assumed(
             f"{self.steps:,} steps of Hamiltonian Monte Carlo ({_shown(self.leapfrog, 'leapfrogs')}, "
