@@ -18,7 +18,7 @@ from onedraw.samplers.chacha import secure_key
 from onedraw.samplers.coupling import LAG, MOST_STEPS, counts, meeting_time
 from onedraw.samplers.coupling_bound import MeetingTimes
 from onedraw.samplers.hamiltonian import HMC, Settings, log_density_in
-from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame
+from onedraw.samplers.laplace import LaplaceApproximation, arguments_of, laplace_approximation
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +48,8 @@ def curator_coupling(
     if not isinstance(sampler, HMC) or not sampler.walk > 0.0:
         raise WrongCall("Only HMC with a random walk has a coupling whose chains meet: use HMC.coupled(plan).")
     keys = jax.random.split(secure_key() if key is None else key, pairs)
-    settings, frame = Settings(*sampler.settings(target.dimension)), laplace_frame(target)
-    found = meeting_times(target.kernel, keys, frame, settings, lag, most_steps, arguments_of(target))
+    settings, laplace = Settings(*sampler.settings(target.dimension)), laplace_approximation(target)
+    found = meeting_times(target.kernel, keys, laplace, settings, lag, most_steps, arguments_of(target))
     times = np.asarray(found)
     unmet = int((times > most_steps).sum())
     return CuratorCoupling(MeetingTimes(counts(times), lag, 0.95, "private records"), unmet)
@@ -57,9 +57,9 @@ def curator_coupling(
 
 @jit(0)
 def meeting_times(
-    kernel: Any, keys: Any, frame: LaplaceFrame, settings: Settings, lag: Any, most_steps: Any, arguments: Any
+    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: Settings, lag: Any, most_steps: Any, arguments: Any
 ) -> Any:
     """The coupled steps until each of several pairs met; most_steps + 1 if it did not."""
-    log_density = log_density_in(kernel, frame, arguments)
-    size = frame.mode.shape[0]
+    log_density = log_density_in(kernel, laplace, arguments)
+    size = laplace.mode.shape[0]
     return jax.vmap(lambda key: meeting_time(key, log_density, size, settings, lag, most_steps))(keys)

@@ -20,7 +20,7 @@ from onedraw.samplers.coupling import _simulated as simulated_records
 from onedraw.samplers.coupling import coupled_step, meeting_time
 from onedraw.samplers.coupling_bound import MeetingTimes
 from onedraw.samplers.hamiltonian import Settings, drawn, hamiltonian_step, log_density_in, started
-from onedraw.samplers.laplace import arguments_of, laplace_frame
+from onedraw.samplers.laplace import arguments_of, laplace_approximation
 from tests.samplers.cases import ALPHA, logistic_target
 
 SETTINGS = Settings(0.55, 3, 0.15)
@@ -32,7 +32,7 @@ PAIRS, STEPS = 800, 4
 
 def _log_density():
     target = logistic_target()
-    return log_density_in(target.kernel, laplace_frame(target), arguments_of(target))
+    return log_density_in(target.kernel, laplace_approximation(target), arguments_of(target))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from onedraw.models.convex.work import GAP, least_acceptance, most_tries
 from onedraw.privacy import Exact
 from onedraw.samplers import Perfect, Proximal, default_sampler, sampler_from_dict, seeded_generator
 from onedraw.samplers.perfect import WrongEnvelope, touching
-from onedraw.samplers.preconditioner import minimum, preconditioned_frame
+from onedraw.samplers.preconditioner import curvature_preconditioner, minimum
 from tests.samplers.cases import ALPHA, Array, Case, gibbs_target, huber, logistic, passes, rows
 
 DRAWS = 8_000
@@ -190,9 +190,9 @@ def test_a_try_is_accepted_at_least_as_often_as_proved_from_the_minimum_and_from
         case = logistic(
             2, weight=weight, radius=radius, scale=10.0 ** generator.uniform(-1, 1), pull=generator.random() < 0.5
         )
-        frame, (least, largest) = preconditioned_frame(case.target), case.target.model.curvature_range
-        u, _ = minimum(frame, case.target, strong_convexity=least / largest, smoothness=1.0, tolerance=GAP)
-        at_minimum = np.asarray(frame.theta(u))
+        preconditioner, (least, largest) = curvature_preconditioner(case.target), case.target.model.curvature_range
+        u, _ = minimum(preconditioner, case.target, strong_convexity=least / largest, smoothness=1.0, tolerance=GAP)
+        at_minimum = np.asarray(preconditioner.theta(u))
         anywhere = generator.standard_normal(2)
         anywhere *= radius * generator.random() / np.linalg.norm(anywhere)
         for centre in (at_minimum, anywhere):

@@ -24,9 +24,9 @@ from onedraw.samplers import Perfect, Proximal, proximal_chain, seeded_key
 from onedraw.samplers.ball import least_hit
 from onedraw.samplers.chains import arguments_for, numbers_of_plan, numbers_of_target
 from onedraw.samplers.padding import AT_BALL, MOST_IDLE, PASSES
-from onedraw.samplers.preconditioner import minimum, most_descent, preconditioned_frame, surroundings
+from onedraw.samplers.preconditioner import curvature_preconditioner, local_quadratic, minimum, most_descent
 from onedraw.samplers.proximal import geometry_of, least_accepted, refinements
-from onedraw.samplers.proximal_chain import Idle, Purse, Setting, Settings, Tries, _attempt, _idle, chains
+from onedraw.samplers.proximal_chain import ChainContext, Idle, Purse, Settings, Tries, _attempt, _idle, chains
 from tests.samplers.cases import Array, cdf_on_line, follows, logistic
 
 N = 30
@@ -178,23 +178,24 @@ def worked(kernel: Any, purse: Purse, seed: int = 4) -> tuple[Tries, Idle, Idle]
     plan = planned()
     target, (_, geometry) = target_of(plan, data_sets(5)[4]), _geometry(plan)
     m, M = geometry.strong_convexity, geometry.smoothness
-    frame = preconditioned_frame(target)
-    u, _ = minimum(frame, target, strong_convexity=m, smoothness=M, tolerance=0.01)
-    frame, around = surroundings(frame, target, u, rotate=False)
+    preconditioner = curvature_preconditioner(target)
+    u, _ = minimum(preconditioner, target, strong_convexity=m, smoothness=M, tolerance=0.01)
+    preconditioner, quadratic = local_quadratic(preconditioner, target, u, rotate=False)
     settings = Settings(geometry.step, geometry.step, m, M, STEPS, purse)
     keys = jax.random.split(seeded_key(seed), 1)
     draws, tries, idle = jax.tree.map(
         lambda one: np.asarray(one)[0],
-        chains(kernel, True, True, 1, keys, frame, around, settings, arguments_for(target)),
+        chains(kernel, True, True, 1, keys, preconditioner, quadratic, settings, arguments_for(target)),
     )
     jax.effects_barrier()
-    setting = Setting(LogisticLoss(), True, True, frame, around, settings, arguments_for(target))
-    return tries, idle, again(setting, jax.random.split(keys[0])[0], frame.axes.T @ draws / frame.scale, idle)
+    context = ChainContext(LogisticLoss(), True, True, preconditioner, quadratic, settings, arguments_for(target))
+    ended = preconditioner.axes.T @ draws / preconditioner.scale
+    return tries, idle, again(context, jax.random.split(keys[0])[0], ended, idle)
 
 
-def again(setting: Setting, key: Any, point: Array, idle: Idle) -> Idle:
+def again(context: ChainContext, key: Any, point: Array, idle: Idle) -> Idle:
     """The idle tries side by side, from the chain's last point."""
-    attempt, at_ball = _attempt(setting, point)
+    attempt, at_ball = _attempt(context, point)
 
     def fold(number: Any) -> Any:
         return jax.random.fold_in(key, number)
@@ -219,24 +220,24 @@ def test_idle_tries_are_made_and_not_only_reported(kernel: Any) -> None:
     assert honest(kernel)
 
 
-def _said(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
-    purse = setting.numbers.purse
+def _said(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    purse = context.numbers.purse
     return Idle(purse.tries - tries.records, 0, purse.at_ball - tries.ball, 0)
 
 
-def _thrown_away(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
-    return _idle(setting, key, point, tries)._replace(accepted=0, hits=0)
+def _thrown_away(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    return _idle(context, key, point, tries)._replace(accepted=0, hits=0)
 
 
-def _without_records(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
+def _without_records(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
     """Points are proposed and none is looked at: as if all were accepted."""
-    blind = setting._replace(arguments=(0.0 * setting.arguments[0], *setting.arguments[1:]))
+    blind = context._replace(arguments=(0.0 * context.arguments[0], *context.arguments[1:]))
     return _idle(blind, key, point, tries)
 
 
-def _ball_unfilled(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
-    idle = _idle(setting._replace(numbers=setting.numbers._replace(purse=PURSE._replace(at_ball=0))), key, point, tries)
-    return idle._replace(ball=setting.numbers.purse.at_ball - tries.ball)
+def _ball_unfilled(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    idle = _idle(context._replace(numbers=context.numbers._replace(purse=PURSE._replace(at_ball=0))), key, point, tries)
+    return idle._replace(ball=context.numbers.purse.at_ball - tries.ball)
 
 
 @pytest.mark.parametrize("fault", [_said, _thrown_away, _without_records, _ball_unfilled])

@@ -42,7 +42,7 @@ from onedraw.samplers.hamiltonian import (
     log_uniform,
     started,
 )
-from onedraw.samplers.laplace import LaplaceFrame, laplace_frames, stacked
+from onedraw.samplers.laplace import LaplaceApproximation, laplace_approximations, stacked
 
 LEAST_RESERVE = 1e-4
 """The least total variation estimated without being asked for by number: 50,000 pairs of chains, about an hour."""
@@ -145,8 +145,8 @@ def _simulated_meeting_times(plan: Plan, chain: HMC, *, lag: int, pairs: int, mo
         arguments = stacked(targets)
         keys = jax.random.split(jax.random.fold_in(key, batch), at_once)
         settings = Settings(*chain.settings(targets[0].dimension))
-        frames = laplace_frames(targets, arguments)
-        found.append(np.asarray(meeting_times(targets[0].kernel, keys, frames, settings, lag, most_steps, arguments)))
+        laplace = laplace_approximations(targets, arguments)
+        found.append(np.asarray(meeting_times(targets[0].kernel, keys, laplace, settings, lag, most_steps, arguments)))
         if (found[-1] > most_steps).any():
             raise ExactnessRefused(
                 f"On data simulated from the public design some pairs of chains did not meet within {most_steps:,} steps, so "
@@ -165,14 +165,14 @@ def counts(times: Any) -> tuple[int, ...]:
 
 @jit(0)
 def meeting_times(
-    kernel: Any, keys: Any, frames: LaplaceFrame, settings: Settings, lag: Any, most_steps: Any, arguments: Any
+    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: Settings, lag: Any, most_steps: Any, arguments: Any
 ) -> Any:
     """For each of several stacked targets the coupled steps until a pair met; most_steps + 1 if it did not."""
 
-    def one(key: Any, frame: LaplaceFrame, own: Any) -> Any:
-        return meeting_time(key, log_density_in(kernel, frame, own), frame.mode.shape[0], settings, lag, most_steps)
+    def one(key: Any, laplace: LaplaceApproximation, own: Any) -> Any:
+        return meeting_time(key, log_density_in(kernel, laplace, own), laplace.mode.shape[0], settings, lag, most_steps)
 
-    return jax.vmap(one)(keys, frames, arguments)
+    return jax.vmap(one)(keys, laplace, arguments)
 
 
 def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings, lag: Any, most_steps: Any) -> Any:

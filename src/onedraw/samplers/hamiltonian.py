@@ -2,7 +2,7 @@
 
 A chain starts from the Laplace approximation at the mode and runs in the coordinates of `laplace`, in which a posterior of
 many records is nearly N(0, I): step size and length of a trajectory then depend on the dimension alone, and little or
-no warm-up is needed. That start and frame come from the records is no matter, since nothing is proven anyway:
+no warm-up is needed. That start and coordinates come from the records is no matter, since nothing is proven anyway:
 
 - `NUTS` (Hoffman and Gelman, JMLR 2014) and plain `HMC` (Neal 2011) are `Assumed` to have converged;
 - `HMC.coupled` is `Estimated`: L-lag couplings of the very chain, on data simulated from the public reference design,
@@ -33,7 +33,7 @@ from onedraw.privacy.numbers import text
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, chains_at_once, check_potential, mapped, whole_number
 from onedraw.samplers.coupling_bound import MeetingTimes
-from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, potential
+from onedraw.samplers.laplace import LaplaceApproximation, arguments_of, laplace_approximation, potential
 from onedraw.samplers.sampler import Sample, Sampler
 
 STEP_SIZE = 0.7
@@ -122,9 +122,9 @@ class HMC(Sampler):
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)
         settings, at_once = Settings(*self.settings(target.dimension)), chains_at_once(size, target.encoded.n)
-        keys, frame = jax.random.split(randomness, size), laplace_frame(target, arguments)
+        keys, laplace = jax.random.split(randomness, size), laplace_approximation(target, arguments)
         walks = self.walk > 0.0
-        draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, frame, settings, self.steps, arguments)
+        draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, laplace, settings, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean())})
 
 
@@ -166,9 +166,9 @@ class NUTS(Sampler):
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)
         static = (target.kernel, self.doublings, self.warmup > 0, chains_at_once(size, target.encoded.n))
-        keys, frame = jax.random.split(randomness, size), laplace_frame(target, arguments)
+        keys, laplace = jax.random.split(randomness, size), laplace_approximation(target, arguments)
         step_size = self.step_size or default_step_size(target.dimension)
-        draws, accepted, adapted = _nuts_chains(*static, keys, frame, step_size, self.warmup, self.steps, arguments)
+        draws, accepted, adapted = _nuts_chains(*static, keys, laplace, step_size, self.warmup, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean()), "step_size": float(adapted.mean())})
 
 
@@ -198,9 +198,9 @@ class Settings(NamedTuple):
     walk: Any
 
 
-def log_density_in(kernel: Any, frame: LaplaceFrame, arguments: tuple[Any, ...]) -> Any:
+def log_density_in(kernel: Any, laplace: LaplaceApproximation, arguments: tuple[Any, ...]) -> Any:
     """z ↦ −U(mode + root·z)."""
-    return lambda z: -potential(kernel, frame.theta(z), arguments)
+    return lambda z: -potential(kernel, laplace.theta(z), arguments)
 
 
 def started(key: Any, log_density: Any, dimension: int) -> Any:
@@ -251,18 +251,18 @@ def chosen(condition: Any, first: Any, second: Any) -> Any:
     return jax.tree.map(lambda one, other: jnp.where(condition, one, other), first, second)
 
 
-def _ended(frame: LaplaceFrame, state: Any) -> Any:
+def _ended(laplace: LaplaceApproximation, state: Any) -> Any:
     """θ where the chain ended. No record may make it anything but a number."""
-    theta = frame.theta(state.position)
-    return jnp.where(jnp.isfinite(theta).all(), theta, frame.mode)
+    theta = laplace.theta(state.position)
+    return jnp.where(jnp.isfinite(theta).all(), theta, laplace.mode)
 
 
 def hmc_chain(
-    kernel: Any, walks: bool, key: Any, frame: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
+    kernel: Any, walks: bool, key: Any, laplace: LaplaceApproximation, settings: Settings, steps: Any, arguments: Any
 ) -> Any:
-    log_density = log_density_in(kernel, frame, arguments)
+    log_density = log_density_in(kernel, laplace, arguments)
     first, rest = jax.random.split(key)
-    dimension = frame.mode.shape[0]
+    dimension = laplace.mode.shape[0]
 
     def draw(number: Any) -> Drawn:
         return drawn(jax.random.fold_in(rest, number), dimension, walks=walks)
@@ -273,27 +273,27 @@ def hmc_chain(
         return state, total + accepted
 
     state, total = advanced((started(first, log_density, dimension), 0.0), steps, draw=draw, step=step)
-    return _ended(frame, state), total / steps
+    return _ended(laplace, state), total / steps
 
 
 @jit(0, 1, 2)
 def _hmc_chains(
-    kernel: Any, walks: bool, at_once: int, keys: Any, frame: LaplaceFrame, settings: Settings, steps: Any,
+    kernel: Any, walks: bool, at_once: int, keys: Any, laplace: LaplaceApproximation, settings: Settings, steps: Any,
     arguments: Any,
 ) -> Any:  # fmt: skip
-    return mapped(lambda key: hmc_chain(kernel, walks, key, frame, settings, steps, arguments), keys, at_once)
+    return mapped(lambda key: hmc_chain(kernel, walks, key, laplace, settings, steps, arguments), keys, at_once)
 
 
 @jit(0, 1, 2, 3)
 def _nuts_chains(
-    kernel: Any, doublings: int, adapts: bool, at_once: int, keys: Any, frame: LaplaceFrame, step_size: Any,
+    kernel: Any, doublings: int, adapts: bool, at_once: int, keys: Any, laplace: LaplaceApproximation, step_size: Any,
     warmup: Any, steps: Any, arguments: Any,
 ) -> Any:  # fmt: skip
-    log_density = log_density_in(kernel, frame, arguments)
+    log_density = log_density_in(kernel, laplace, arguments)
 
     def chain(key: Any) -> Any:
         first, warm, rest = jax.random.split(key, 3)
-        state, size = started(first, log_density, frame.mode.shape[0]), jnp.asarray(step_size, dtype=float)
+        state, size = started(first, log_density, laplace.mode.shape[0]), jnp.asarray(step_size, dtype=float)
         if adapts:
             state, size = _warmed_up(warm, state, log_density, size, doublings=doublings, warmup=warmup)
 
@@ -309,7 +309,7 @@ def _nuts_chains(
             return state, total + accepted
 
         state, total = advanced((state, 0.0), steps, draw=draw, step=step)
-        return _ended(frame, state), total / steps, size
+        return _ended(laplace, state), total / steps, size
 
     return mapped(chain, keys, at_once)
 

@@ -53,12 +53,12 @@ from onedraw.samplers.chains import (
 )
 from onedraw.samplers.padding import AT_BALL, PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
 from onedraw.samplers.preconditioner import (
-    SURROUNDINGS,
+    LOCAL_QUADRATIC_PASSES,
+    curvature_preconditioner,
+    identity_preconditioner,
+    local_quadratic,
     minimum,
     padded_descent,
-    plain_frame,
-    preconditioned_frame,
-    surroundings,
 )
 from onedraw.samplers.proximal_chain import Idle, Purse, Settings, Tries, chains
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
@@ -116,7 +116,7 @@ class Proximal(Sampler):
         geometry = geometry_of(numbers)
         purse = self._purse(numbers, geometry)
         descent = padded_descent("Proximal", geometry.strong_convexity, geometry.smoothness)
-        before = descent + 1 + SURROUNDINGS + geometry.preconditioned
+        before = descent + 1 + LOCAL_QUADRATIC_PASSES + geometry.preconditioned
         each = (self._iterations(geometry) + 1) * (purse.refinements + 2) + purse.tries
         work = {
             PASSES: before + plan.draws * each,
@@ -157,16 +157,18 @@ class Proximal(Sampler):
     def _run(self, target: GibbsTarget, randomness: Any, size: int, purse: Purse | None) -> Sample:
         geometry, padded = geometry_of(numbers_of_target(target)), purse is not None
         m, M, iterations = geometry.strong_convexity, geometry.smoothness, self._iterations(geometry)
-        frame = preconditioned_frame(target) if geometry.preconditioned else plain_frame(target)
+        preconditioner = (
+            curvature_preconditioner(target) if geometry.preconditioned else identity_preconditioner(target)
+        )
         # how far above its minimum U may be at the start: then ‖x₀ − x*‖ ≤ START·√(d/m) on a ball
         tolerance = 0.5 * START**2 * geometry.dimension if geometry.ball else START_KL
         public = {"strong_convexity": m, "smoothness": M, "tolerance": tolerance}
-        u, noticed = minimum(frame, target, **public, padded=padded)
-        frame, around = surroundings(frame, target, u, rotate=not geometry.preconditioned)
+        u, noticed = minimum(preconditioner, target, **public, padded=padded)
+        preconditioner, quadratic = local_quadratic(preconditioner, target, u, rotate=not geometry.preconditioned)
         settings = Settings(geometry.step, geometry.step, m, M, iterations, purse or Purse())
         at_once = 1 if padded else chains_at_once(size, target.encoded.n)
         static, keys = (target.kernel, target.radius is not None, padded, at_once), jax.random.split(randomness, size)
-        draws, tries, idle = chains(*static, keys, frame, around, settings, arguments_for(target))
+        draws, tries, idle = chains(*static, keys, preconditioner, quadratic, settings, arguments_for(target))
         noticed |= {
             "iterations": iterations,
             "tries_per_step": float(tries.records.sum()) / (size * iterations),
@@ -204,7 +206,7 @@ def _variates(geometry: Geometry) -> int:
 
 def _work(purse: Purse, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
     """What was done, counted: as `Proximal.padding` has it unless a purse was too small."""
-    before = noticed["descent_steps"] + 1 + SURROUNDINGS + geometry.preconditioned
+    before = noticed["descent_steps"] + 1 + LOCAL_QUADRATIC_PASSES + geometry.preconditioned
     fixed = len(tries.records) * (noticed["iterations"] + 1) * (purse.refinements + 2)
     made, at_ball = int((tries.records + idle.records).sum()), int((tries.ball + idle.ball).sum())
     return {PASSES: int(before + fixed + made), "tries": made, AT_BALL: at_ball}

@@ -350,8 +350,8 @@ def test_a_program_that_forgets_the_weights_is_caught(small):
 class ShortenedRows(fit_problem.Measured):
     """The planted fault: rows longer than r are shortened where weights are declared. No promise is broken by it."""
 
-    def block(self, X, y, weight, mean, root, stretch, row_bound, frame):
-        z, a, response = super().block(X, y, weight, mean, root, stretch, row_bound, frame)
+    def block(self, X, y, weight, mean, root, stretch, row_bound, scaling):
+        z, a, response = super().block(X, y, weight, mean, root, stretch, row_bound, scaling)
         return z * a**0.5, a * 0.0 + 1.0, response
 
 
