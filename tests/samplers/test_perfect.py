@@ -14,9 +14,9 @@ import onedraw as od
 from onedraw.errors import ExactnessRefused, Unfinished
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.compute import jax
+from onedraw.models.convex.draw_cost import GAP, least_acceptance, most_tries
 from onedraw.models.convex.losses import LogisticLoss
 from onedraw.models.convex.regression import HuberRegression
-from onedraw.models.convex.work import GAP, least_acceptance, most_tries
 from onedraw.privacy import Exact
 from onedraw.samplers import Perfect, Proximal, default_sampler, sampler_from_dict, seeded_generator
 from onedraw.samplers.perfect import WrongEnvelope, touching

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import onedraw as od
-from onedraw.models.convex.work import GAP
+from onedraw.models.convex.draw_cost import GAP
 from onedraw.samplers import Perfect, ball, perfect, seeded_generator
 from onedraw.samplers.padding import AT_BALL
 from tests.samplers.cases import rows

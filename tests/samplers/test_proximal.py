@@ -17,7 +17,7 @@ from scipy.stats import chi2, norm
 
 from onedraw import errors, privacy
 from onedraw.models.compute import jax
-from onedraw.models.convex.work import Geometry, gamma_after, iterations_of
+from onedraw.models.convex.draw_cost import Geometry, gamma_after, iterations_of
 from onedraw.samplers import Proximal, sampler_from_dict, seeded_key
 from onedraw.samplers.chains import PublicNumbers, numbers_of_target
 from onedraw.samplers.langevin import proposition_13

@@ -18,8 +18,8 @@ import onedraw as od
 from onedraw import errors
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.compute import jax
+from onedraw.models.convex.draw_cost import Geometry
 from onedraw.models.convex.losses import LogisticLoss
-from onedraw.models.convex.work import Geometry
 from onedraw.samplers import Perfect, Proximal, proximal_chain, seeded_key
 from onedraw.samplers.ball import least_hit
 from onedraw.samplers.chains import arguments_for, numbers_of_plan, numbers_of_target

@@ -32,9 +32,9 @@ from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused
 from onedraw.models.compute import jit, jnp
 from onedraw.models.conjugate.distributions import BallGaussian
+from onedraw.models.convex.draw_cost import GAP, least_acceptance, most_tries
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.linear_model import LinearModel
-from onedraw.models.convex.work import GAP, least_acceptance, most_tries
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import up
 from onedraw.samplers.ball import Hitting, hitting, into_ball, most_made

@@ -6,7 +6,7 @@ Shen, Tian. From a law ∝ exp(−U) on K (R^d or a ball), U m-strongly convex t
     y ~ N(x, η·metric⁻¹)          x ~ ∝ exp(−U(x) − ‖x − y‖²/2η) on K, exactly.
 
 Each half contracts the divergence from the target by 1/(1 + ηm): only the log-Sobolev constant 1/m is needed, which
-restricting a law to a convex set keeps. How many iterations that makes for a γ: `models.convex.work`.
+restricting a law to a convex set keeps. How many iterations that makes for a γ: `models.convex.draw_cost`.
 
 **The inner draw.** For any x̂ in K, m-strong convexity gives U(x) ≥ U(x̂) + ∇U(x̂)·(x − x̂) + (m/2)‖x − x̂‖² on K. The
 right side plus ‖x − y‖²/2η is a quadratic: draw x from its Gaussian (cut to the ball by `ball`, where that takes a
@@ -36,8 +36,8 @@ import numpy as np
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax
+from onedraw.models.convex.draw_cost import START, START_KL, Geometry, gamma_after, iterations_of
 from onedraw.models.convex.gibbs_target import GibbsTarget
-from onedraw.models.convex.work import START, START_KL, Geometry, gamma_after, iterations_of
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import down
 from onedraw.samplers.ball import into_ball, least_hit
@@ -176,7 +176,7 @@ class Proximal(Sampler):
         }
         if purse is not None:
             noticed["idle"] = {name: np.asarray(count) for name, count in idle._asdict().items()}
-            noticed["work"] = _work(purse, noticed, tries, idle, geometry)
+            noticed["work"] = _work_done(purse, noticed, tries, idle, geometry)
         return Sample(into_ball(np.asarray(draws), target.radius), noticed)
 
     def _iterations(self, geometry: Geometry) -> int:
@@ -204,7 +204,7 @@ def _variates(geometry: Geometry) -> int:
     return d + TRIES * (1 + 4 * (d + 2) ** 2 if geometry.ball else 1 + d)
 
 
-def _work(purse: Purse, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
+def _work_done(purse: Purse, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
     """What was done, counted: as `Proximal.padding` has it unless a purse was too small."""
     before = noticed["descent_steps"] + 1 + LOCAL_QUADRATIC_PASSES + geometry.preconditioned
     fixed = len(tries.records) * (noticed["iterations"] + 1) * (purse.refinements + 2)
