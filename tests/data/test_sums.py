@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import onedraw as od
 from onedraw.data import Schema, read, sums
 from onedraw.data.shards import test_block
-from onedraw.data.sums import BLOCK, USUAL, Blocks, Statistic, Work, block_rows, blocked
+from onedraw.data.sums import BLOCK, USUAL, Blocks, Statistic, Summation, block_rows, blocked
 from onedraw.errors import FileMismatch, InvalidModel, WrongCall
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, schema_features
@@ -301,11 +301,11 @@ def test_blocks_added_up_several_to_a_call_give_the_same_integers(n, monkeypatch
 def test_what_travels_to_a_worker_can_be_pickled_and_gives_the_same_digest():
     reading, *public = measured()
     readings = (ROWS, ()), (Scaled(1.0), ()), (reading, tuple(public))
-    work = Work(readings, NEWTON, (2.0**14, 2.0, np.ones(WIDTH)))
-    test = test_block(SCHEMA, work.columns, block_rows(N))
-    assert pickle.loads(pickle.dumps(work)).digest(test) == work.digest(test)
-    moved = replace(work, public=(2.0**14, 2.0, np.ones(WIDTH) * (1 + 1e-9)))
-    assert moved.digest(test) != work.digest(test)
+    summation = Summation(readings, NEWTON, (2.0**14, 2.0, np.ones(WIDTH)))
+    test = test_block(SCHEMA, summation.columns, block_rows(N))
+    assert pickle.loads(pickle.dumps(summation)).digest(test) == summation.digest(test)
+    moved = replace(summation, public=(2.0**14, 2.0, np.ones(WIDTH) * (1 + 1e-9)))
+    assert moved.digest(test) != summation.digest(test)
 
 
 @pytest.mark.parametrize(
