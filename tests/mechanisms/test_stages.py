@@ -14,7 +14,7 @@ from onedraw import mechanisms, models
 from onedraw.data.sums import BLOCK
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Measured, Moments, NoisyGradient, PerturbedMode, calibrate
-from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
+from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, check_lattice, discrete_mu
 from onedraw.models.moments.columns import SQUARE
 from onedraw.models.moments.measured import Layout, SecondMoments
 from onedraw.models.sums.exact_sums import gram_steps
@@ -55,7 +55,7 @@ def test_a_discrete_gaussian_is_as_near_to_the_rounded_one_as_is_booked(deviatio
 
 def test_the_margin_is_more_than_the_lattice_needs():
     assert 2.6 * LARGEST_KAPPA < MARGIN
-    assert Fraction(booked(0.25)) >= Fraction(0.25) + MARGIN
+    assert Fraction(discrete_mu(0.25)) >= Fraction(0.25) + MARGIN
 
 
 COUNTS = [1, 5000, 2**25, 2**25 + 1, 10**8, 2**30, 10**9, 2**31 - 1]
