@@ -67,10 +67,10 @@ def measured(place: Path) -> dict[str, tuple[float, float]]:
     return {"cold read": read, "ledger show": shown, "reservation": spend, "reservation, under the lock": locked}
 
 
-def clocked(work: Callable[[], object]) -> tuple[float, float]:
+def clocked(task: Callable[[], object]) -> tuple[float, float]:
     """Seconds on the wall, and of a processor: the first also counts what else the machine is doing."""
     start, before = time.perf_counter(), os.times()
-    work()
+    task()
     after = os.times()
     return time.perf_counter() - start, sum(after[:4]) - sum(before[:4])
 

@@ -95,10 +95,10 @@ def spent() -> tuple[float, float]:
     return time.perf_counter(), used.ru_utime + used.ru_stime
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float]:
+def timed(task: Callable[[], Any]) -> tuple[float, float]:
     """Wall and CPU seconds."""
     wall, cpu = spent()
-    work()
+    task()
     return tuple(after - before for after, before in zip(spent(), (wall, cpu), strict=True))  # type: ignore[return-value]
 
 
@@ -165,9 +165,9 @@ def statistics(path: Path, rounds: int = 5) -> None:
     for name, (column, mechanism, model) in asked.items():
         records = read(path, SCHEMA, target=column)
         plan = calibrate(mechanism, model, od.PureDP(1.0), n=records.n)
-        work = partial(od.release, plan, records, random_state=1)
-        work(), arrow(column)
-        pairs = [(timed(work), timed(partial(arrow, column))) for _ in range(rounds)]
+        task = partial(od.release, plan, records, random_state=1)
+        task(), arrow(column)
+        pairs = [(timed(task), timed(partial(arrow, column))) for _ in range(rounds)]
         print(f"{name} of {records.n:,} / pyarrow's read and sum: {ratio(pairs)}", flush=True)
 
 

@@ -49,7 +49,9 @@ class Measured(Compiled):
 
     layout: Layout
 
-    def block(self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, scaling: Any) -> Any:
+    def block(
+        self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, scaling: Any
+    ) -> Any:
         z = self.layout.measured(X, mean, root, stretch)
         return z.T, mallows(z, row_bound), (y - scaling[0]) / scaling[1]
 
