@@ -60,8 +60,8 @@ from onedraw.data.shards import write_part
 print(write_part(str(scratch()), [{{"x": np.ones(3)}}]).path, flush=True)
 {body}
 """
-    surroundings = os.environ | {"ONEDRAW_SCRATCH": str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=surroundings, capture_output=True, text=True, check=False)
+    environment = os.environ | {"ONEDRAW_SCRATCH": str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     return Path(done.stdout.strip()), done
 
 

@@ -1,4 +1,4 @@
-"""HMC and NUTS through the door: refused unless named, said first, and verified without running anything again."""
+"""Releases by HMC and NUTS: refused unless named, said first, and verified without running anything again."""
 
 import json
 import re
