@@ -31,11 +31,11 @@ columns:
 
 @pytest.fixture
 def place(run, tmp_path):
-    """A schema, 60 patients, and books with room for many releases; ``fresh.db`` is a copy of them."""
+    """A schema, 60 patients, and a ledger with room for many releases; ``fresh.db`` is a copy of it."""
     (tmp_path / "schema.yaml").write_text(SCHEMA)
     (tmp_path / "patients.csv").write_text("outcome,age\n" + "yes,70\nno,30\nno,45\n" * 20)
-    assert run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 50, "--delta", 1e-3)[0] == 0
-    shutil.copy(tmp_path / "books.db", tmp_path / "fresh.db")
+    assert run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 50, "--delta", 1e-3)[0] == 0
+    shutil.copy(tmp_path / "ledger.db", tmp_path / "fresh.db")
     return tmp_path
 
 
@@ -121,7 +121,7 @@ def test_a_release_killed_at_any_step_is_finished_under_the_same_charge(run_work
 
 @pytest.mark.finding("A4")
 def test_a_median_an_evaluation_and_a_choice_that_were_paid_for_are_never_lost(run, place, request):
-    words = ("--schema=schema.yaml", "--target=outcome", "--model=logistic", "--epsilon=5", "--ledger=books.db")
+    words = ("--schema=schema.yaml", "--target=outcome", "--model=logistic", "--epsilon=5", "--ledger=ledger.db")
     assert run("release", "patients.csv", *words, "--out=model.json")[0] == 0
     shutil.copy(place / "model.json", place / "other.json")
     for name, found in request.getfixturevalue("run_worker")("questions").items():
@@ -196,16 +196,16 @@ def test_a_damaged_page_of_another_column_does_not_matter(run, place):
     assert charges(run) == 1
 
 
-def test_the_books_show_what_was_paid_for_and_not_finished(run, place):
-    assert "not finished" not in run("ledger", "show", "books.db")[1]
+def test_the_ledger_shows_what_was_paid_for_and_not_finished(run, place):
+    assert "not finished" not in run("ledger", "show", "ledger.db")[1]
     assert run(*arguments("patients.csv"))[0] == 0
-    assert "not finished" not in run("ledger", "show", "books.db")[1]
-    books = od.Ledger.open(place / "books.db")
-    entry = books.reserve("patients-2026", od.PureDP(0.01), label="proportion of outcome").entry
-    assert f"--resume {entry}, which charges nothing more." in run("ledger", "show", "books.db")[1]
-    padded = books.reserve("patients-2026", od.PureDP(0.01), timing=1e-12)
-    books.attempt(padded, 1e-12)
-    shown = run("ledger", "show", "books.db")[1]
+    assert "not finished" not in run("ledger", "show", "ledger.db")[1]
+    ledger = od.Ledger.open(place / "ledger.db")
+    entry = ledger.reserve("patients-2026", od.PureDP(0.01), label="proportion of outcome").entry
+    assert f"--resume {entry}, which charges nothing more." in run("ledger", "show", "ledger.db")[1]
+    padded = ledger.reserve("patients-2026", od.PureDP(0.01), timing=1e-12)
+    ledger.attempt(padded, 1e-12)
+    shown = run("ledger", "show", "ledger.db")[1]
     assert f"--resume {padded.entry}, which charges nothing more but γ₂, for the work of another attempt." in shown
     assert "with padded work (γ₂ = 1e-12)" in shown
     assert "another attempt at entry" in shown
@@ -224,12 +224,12 @@ def spoil(path, *, column):
 
 def arguments(source="patients.csv", **changes):
     options = {"schema": "schema.yaml", "target": "outcome", "model": "proportion", "epsilon": 0.01, "mechanism": "concentrated",
-               "ledger": "books.db", "out": "release.json"} | changes  # fmt: skip
+               "ledger": "ledger.db", "out": "release.json"} | changes  # fmt: skip
     return ["release", source, *(f"--{name}={value}" for name, value in options.items())]
 
 
 def charges(run):
-    return json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["patients-2026"]["releases"]
+    return json.loads(run("ledger", "show", "ledger.db", "--json")[1])["datasets"]["patients-2026"]["releases"]
 
 
 @pytest.mark.finding("C1")

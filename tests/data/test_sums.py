@@ -209,7 +209,7 @@ def test_a_path_of_noisy_gradients_is_the_same_draw_as_one_loop_and_pass_by_pass
 def test_a_part_that_is_lost_doubled_or_computed_otherwise_is_refused_and_the_spend_is_kept(
     tmp_path, plan, records, mishap, reason
 ):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("people", od.ApproxDP(4.0, 1e-4))
     parted = replace(records, engine=Parted((200, 400), mishap=mishap))
     with pytest.raises(FileMismatch, match=reason):

@@ -108,7 +108,7 @@ def test_a_smaller_scale_than_the_promise_needs_is_refused():
 def test_opendp_is_asked_and_its_refusal_stops_the_release_before_a_charge(monkeypatch, tmp_path):
     plan = od.calibrate(AddedNoise(), TABLES["histogram"], od.PureDP(1.0), n=3)
     monkeypatch.setattr(noise.Measured, "confirms", lambda *a, **k: False)
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("d", od.PureDP(5.0))
     with pytest.raises(od.errors.ExactnessRefused):
         od.release(plan, [0, 1, 2], ledger=ledger, dataset="d")

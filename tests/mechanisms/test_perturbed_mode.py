@@ -301,7 +301,7 @@ def test_no_table_makes_a_fit_fail(table: str, measured: bool | None) -> None:
     assert np.isfinite(result.standard_errors[result.given]).all()
 
 
-# ── through the door ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── by `release` ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def released(tmp_path: object, **options: object) -> tuple[object, object]:
@@ -329,7 +329,7 @@ def test_a_released_fit_verifies_and_its_stages_cannot_be_edited(tmp_path: objec
 
 
 def test_one_charge_pays_for_all_stages(tmp_path: object) -> None:
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)  # type: ignore[operator]
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)  # type: ignore[operator]
     ledger.init("d", od.ApproxDP(1.0, 1e-6))
     plan = calibrate(PerturbedMode(), MODELS["exp-linear"], od.ApproxDP(1.0, 1e-6), n=4000)
     data = data_for("exp-linear", 4000)

@@ -14,18 +14,18 @@ import onedraw as od
 warnings.simplefilter("ignore")  # JAX warns of every fork
 X = np.linspace(-1, 1, 120).reshape(-1, 2)
 y = np.arange(60) % 2
-od.Ledger.open("books.db", create=True).init("d", od.ApproxDP(50, 1e-3))
+od.Ledger.open("ledger.db", create=True).init("d", od.ApproxDP(50, 1e-3))
 
 def regression(**more):
     return od.DPLogisticRegression(
-        epsilon=1, bounds=([-1, -1], [1, 1]), classes=[0, 1], mechanism="gdp", ledger="books.db", dataset="d", **more
+        epsilon=1, bounds=([-1, -1], [1, 1]), classes=[0, 1], mechanism="gdp", ledger="ledger.db", dataset="d", **more
     ).fit(X, y)
 
 def proportion():
-    return od.DPProportion(epsilon=1, classes=[0, 1], ledger="books.db", dataset="d").fit(y)
+    return od.DPProportion(epsilon=1, classes=[0, 1], ledger="ledger.db", dataset="d").fit(y)
 
 def charges():
-    return sum(event.kind == "reserved" for event in od.Ledger.open("books.db").events("d"))
+    return sum(event.kind == "reserved" for event in od.Ledger.open("ledger.db").events("d"))
 
 def in_child(task):
     before = charges()

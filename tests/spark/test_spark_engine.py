@@ -102,9 +102,9 @@ def mean():
 
 @pytest.fixture
 def ledger(tmp_path):
-    books = Ledger.open(tmp_path / "books.sqlite", create=True)
-    books.init("people", od.ApproxDP(100.0, 1e-3))
-    return books
+    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+    ledger.init("people", od.ApproxDP(100.0, 1e-3))
+    return ledger
 
 
 def charged(ledger):
