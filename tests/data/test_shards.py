@@ -18,7 +18,7 @@ from onedraw.data import Schema, read
 from onedraw.data import shards as held_parts
 from onedraw.data.shards import (
     CountedFile,
-    EncodedRecords,
+    ShardedRecords,
     Files,
     Pass,
     combine,
@@ -101,7 +101,7 @@ def parts(tmp_path):
     x = np.random.default_rng(0).integers(0, 10, 100).astype(float)
     files = tuple(write_part(str(tmp_path), [{"x": piece}]) for piece in np.split(x, [20, 70]))
     source = read({"x": x}, SCHEMA)
-    records = EncodedRecords(SCHEMA, None, 100, Files(files))
+    records = ShardedRecords(SCHEMA, None, 100, Files(files))
     return records, files, source
 
 
@@ -174,7 +174,7 @@ def parquet(tmp_path):
 def test_row_groups_in_parts_are_every_record_once(parquet, count):
     files, source = parquet
     parts = row_groups(files, count)
-    records = EncodedRecords(SCHEMA, None, 1000, Files(parts))
+    records = ShardedRecords(SCHEMA, None, 1000, Files(parts))
     asked = task(records, parts)
     assert np.array_equal(
         combine([asked.part(k) for k in range(count)], count, 1000, asked.summation.digest(asked.test)),

@@ -246,10 +246,10 @@ class Files(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedRecords(Records):
+class ShardedRecords(Records):
     """Records whose table is in parts: read here one after the other, in bounded memory."""
 
-    def in_files(self, files: tuple[File | RowGroups, ...]) -> EncodedRecords:
+    def in_files(self, files: tuple[File | RowGroups, ...]) -> ShardedRecords:
         """The records of these parts: without the table and its engine, so that they can travel."""
         return replace(self, _table=Files(files), engine=None)  # type: ignore[arg-type]
 
@@ -311,7 +311,7 @@ class Pass:
     ``token`` names the records as rewritten, which a worker holds up to ``memory`` bytes; without one they are streamed.
     """
 
-    records: EncodedRecords
+    records: ShardedRecords
     files: tuple[File | RowGroups, ...]
     summation: Summation
     token: str | None

@@ -40,7 +40,7 @@ from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Encoder, NumberEncoder, Wanted
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records, evenly
-from onedraw.data.shards import EncodedRecords, File, Part, Pass, RowGroups, combine, row_groups, scratch, write_part
+from onedraw.data.shards import ShardedRecords, File, Part, Pass, RowGroups, combine, row_groups, scratch, write_part
 from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
 from onedraw.data.sums import BLOCK, Block, Summation, block_rows, check_room, check_rows
 from onedraw.data.tables import Table
@@ -89,7 +89,7 @@ class SparkTable(Table):
 
     def engaged(self, records: Records) -> Records:
         self.schema = records.schema
-        return EncodedRecords(records.schema, records.target, records.n, self, measure=records.measure, engine=Spark())
+        return ShardedRecords(records.schema, records.target, records.n, self, measure=records.measure, engine=Spark())
 
     def check_whole(self, names: Sequence[str]) -> None:
         """Reads it all: whatever is wrong with the table is found before the charge."""
@@ -318,7 +318,7 @@ class Spark:
 class _Rows(Private):
     """Records rewritten at the workers, who hold them under the token."""
 
-    records: EncodedRecords
+    records: ShardedRecords
     memory: int
     readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
     token: str | None = None

@@ -22,7 +22,7 @@ first removes the reason, and γ is proven for every η.
 Where the predictor is bounded the metric is that of P = Λ + w·c·XᵀX (`preconditioner`): M = 1, m = 1/κ, and the number of
 iterations is the same whatever n and the records are. How many tries a step takes depends on the records: it stays with the
 curator. On a ball the work can be padded: x̂ is refined so often that a try succeeds with a public probability at least, and a
-purse of tries for the whole chain is emptied whatever the records are, and another of those that hit the ball (padding.md). The chain itself: `proximal_chain`.
+quota of tries for the whole chain is used up whatever the records are, and another of those that hit the ball (padding.md). The chain itself: `proximal_chain`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from onedraw.samplers.preconditioner import (
     minimum,
     padded_descent,
 )
-from onedraw.samplers.proximal_chain import Idle, Purse, Settings, Tries, chains
+from onedraw.samplers.proximal_chain import Idle, Quota, Settings, Tries, chains
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import TRIES, check_gamma
 
@@ -111,21 +111,21 @@ class Proximal(Sampler):
         return 2 * self._iterations_of(plan) * plan.draws
 
     def padding(self, plan: Plan) -> Padding:
-        """On a ball: refined guesses, one purse of tries for each chain, and a start after as many steps as theory asks for."""
+        """On a ball: refined guesses, one quota of tries for each chain, and a start after as many steps as theory asks for."""
         numbers = numbers_of_plan(plan, sampler="Proximal")
         geometry = geometry_of(numbers)
-        purse = self._purse(numbers, geometry)
+        quota = self._quota(numbers, geometry)
         descent = padded_descent("Proximal", geometry.strong_convexity, geometry.smoothness)
         before = descent + 1 + LOCAL_QUADRATIC_PASSES + geometry.preconditioned
-        each = (self._iterations(geometry) + 1) * (purse.refinements + 2) + purse.tries
+        each = (self._iterations(geometry) + 1) * (quota.refinements + 2) + quota.tries
         work = {
             PASSES: before + plan.draws * each,
-            "tries": plan.draws * purse.tries,
-            AT_BALL: plan.draws * purse.at_ball,
+            "tries": plan.draws * quota.tries,
+            AT_BALL: plan.draws * quota.at_ball,
         }
         return Padding(work, 2 * plan.draws * TRIES_GAMMA)
 
-    def _purse(self, numbers: PublicNumbers, geometry: Geometry) -> Purse:
+    def _quota(self, numbers: PublicNumbers, geometry: Geometry) -> Quota:
         if numbers.radius is None:
             raise no_padding(
                 "Proximal", "on all of space no public number bounds how far off a guess is; a ball (radius=…) does"
@@ -133,7 +133,7 @@ class Proximal(Sampler):
         scale = math.sqrt(smooth(numbers, sampler="Proximal")) if geometry.preconditioned else 1.0
         tries = tries_for(self._iterations(geometry), least_accepted(geometry), TRIES_GAMMA)
         at_ball = tries_for(tries, least_hit(geometry.dimension), TRIES_GAMMA)
-        return Purse(refinements(geometry, diameter=2.0 * numbers.radius * scale), tries, at_ball)
+        return Quota(refinements(geometry, diameter=2.0 * numbers.radius * scale), tries, at_ball)
 
     def seconds(self, plan: Plan) -> float:
         size = plan.n * len(plan.model.parameter_names)
@@ -152,10 +152,10 @@ class Proximal(Sampler):
     def run_padded(self, target: GibbsTarget, randomness: Any, padding: Padding, *, size: int = 1) -> Sample:
         """One chain after the other: side by side they would wait for whoever needs the most tries at each step."""
         numbers = numbers_of_target(target)
-        return self._run(target, randomness, size, self._purse(numbers, geometry_of(numbers)))
+        return self._run(target, randomness, size, self._quota(numbers, geometry_of(numbers)))
 
-    def _run(self, target: GibbsTarget, randomness: Any, size: int, purse: Purse | None) -> Sample:
-        geometry, padded = geometry_of(numbers_of_target(target)), purse is not None
+    def _run(self, target: GibbsTarget, randomness: Any, size: int, quota: Quota | None) -> Sample:
+        geometry, padded = geometry_of(numbers_of_target(target)), quota is not None
         m, M, iterations = geometry.strong_convexity, geometry.smoothness, self._iterations(geometry)
         preconditioner = (
             curvature_preconditioner(target) if geometry.preconditioned else identity_preconditioner(target)
@@ -165,7 +165,7 @@ class Proximal(Sampler):
         public = {"strong_convexity": m, "smoothness": M, "tolerance": tolerance}
         u, noticed = minimum(preconditioner, target, **public, padded=padded)
         preconditioner, quadratic = local_quadratic(preconditioner, target, u, rotate=not geometry.preconditioned)
-        settings = Settings(geometry.step, geometry.step, m, M, iterations, purse or Purse())
+        settings = Settings(geometry.step, geometry.step, m, M, iterations, quota or Quota())
         at_once = 1 if padded else chains_at_once(size, target.encoded.n)
         static, keys = (target.kernel, target.radius is not None, padded, at_once), jax.random.split(randomness, size)
         draws, tries, idle = chains(*static, keys, preconditioner, quadratic, settings, arguments_for(target))
@@ -174,9 +174,9 @@ class Proximal(Sampler):
             "tries_per_step": float(tries.records.sum()) / (size * iterations),
             "ball_tries_per_step": float(tries.ball.sum()) / (size * iterations),
         }
-        if purse is not None:
+        if quota is not None:
             noticed["idle"] = {name: np.asarray(count) for name, count in idle._asdict().items()}
-            noticed["work"] = _work_done(purse, noticed, tries, idle, geometry)
+            noticed["work"] = _work_done(quota, noticed, tries, idle, geometry)
         return Sample(into_ball(np.asarray(draws), target.radius), noticed)
 
     def _iterations(self, geometry: Geometry) -> int:
@@ -204,10 +204,10 @@ def _variates(geometry: Geometry) -> int:
     return d + TRIES * (1 + 4 * (d + 2) ** 2 if geometry.ball else 1 + d)
 
 
-def _work_done(purse: Purse, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
-    """What was done, counted: as `Proximal.padding` has it unless a purse was too small."""
+def _work_done(quota: Quota, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
+    """What was done, counted: as `Proximal.padding` has it unless a quota was too small."""
     before = noticed["descent_steps"] + 1 + LOCAL_QUADRATIC_PASSES + geometry.preconditioned
-    fixed = len(tries.records) * (noticed["iterations"] + 1) * (purse.refinements + 2)
+    fixed = len(tries.records) * (noticed["iterations"] + 1) * (quota.refinements + 2)
     made, at_ball = int((tries.records + idle.records).sum()), int((tries.ball + idle.ball).sum())
     return {PASSES: int(before + fixed + made), "tries": made, AT_BALL: at_ball}
 

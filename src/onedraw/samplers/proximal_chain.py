@@ -2,7 +2,7 @@
 
 Compiled once for a loss, a shape, a number of chains at once, and whether work is padded; all else is an argument. Padded, a
 guess is refined by x̂ ← Proj(x̂ − ∇V(x̂)/a), V = U + ‖· − y‖²/2η, as often as a public number says, and tries go on after the last
-step until there were as many as the purse holds, then tries that only hit the ball: their keys are their own, and what they find is
+step until there were as many as the quota says, then tries that only hit the ball: their keys are their own, and what they find is
 thrown away, but for how often they succeeded.
 """
 
@@ -24,7 +24,7 @@ WIDE = 4.0
 """From here on nearly nothing is cut off: an uncut normal variate is drawn, and another where it is beyond the edge."""
 
 
-class Purse(NamedTuple):
+class Quota(NamedTuple):
     """Of a padded chain: how often a guess is refined, and how many tries are made at least, those at the records and at the ball."""
 
     refinements: Any = 0
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
     strong_convexity: Any
     smoothness: Any
     iterations: Any
-    purse: Purse = Purse()
+    quota: Quota = Quota()
 
 
 class Tries(NamedTuple):
@@ -124,10 +124,10 @@ def _step(context: ChainContext, drawn: Any, point: Any) -> Any:
 
 
 def _idle(context: ChainContext, key: Any, point: Any, tries: Tries) -> Idle:
-    """Tries up to the purses: from the law of a step that stays where it is. Successes are counted where they happen, so that
+    """Tries up to the quotas: from the law of a step that stays where it is. Successes are counted where they happen, so that
     compiled code cannot leave the work out, nor a count be right without it."""
     attempt, at_ball = _attempt(context, point)
-    purse = context.numbers.purse
+    quota = context.numbers.quota
 
     def again(idle: Idle) -> Idle:
         _, ball_tries, accepted = attempt(jax.random.fold_in(key, idle.records))
@@ -137,8 +137,8 @@ def _idle(context: ChainContext, key: Any, point: Any, tries: Tries) -> Idle:
         _, hit = at_ball(jax.random.fold_in(key, idle.records + idle.ball))
         return idle._replace(ball=idle.ball + 1, hits=idle.hits + hit)
 
-    idle = jax.lax.while_loop(lambda idle: idle.records < purse.tries - tries.records, again, Idle(0, 0, 0, 0))
-    return jax.lax.while_loop(lambda idle: idle.ball < purse.at_ball - tries.ball, aim, idle)
+    idle = jax.lax.while_loop(lambda idle: idle.records < quota.tries - tries.records, again, Idle(0, 0, 0, 0))
+    return jax.lax.while_loop(lambda idle: idle.ball < quota.at_ball - tries.ball, aim, idle)
 
 
 def _attempt(context: ChainContext, y: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
@@ -182,7 +182,7 @@ def _guess(context: ChainContext, y: Any) -> Any:
         slope = context.slope(x) + metric * (x - y) / numbers.backward
         return peak_on_ball(bent, bent * x - slope, xp=jnp)
 
-    return jax.lax.fori_loop(0, numbers.purse.refinements, better, guess)
+    return jax.lax.fori_loop(0, numbers.quota.refinements, better, guess)
 
 
 def _in_ball(key: Any, tilt: Tilt) -> Any:
