@@ -111,7 +111,7 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     import jax
     import jax.numpy as jnp
 
-    from onedraw.models.fit.sums import Measured, NewtonSums
+    from onedraw.models.fit.sums import FitRows, NewtonSums
     from onedraw.models.moments.measured import Layout
     from onedraw.models.sums.exact_sums import Scaled, held
 
@@ -119,7 +119,7 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     X = np.column_stack([*(found[name] for name in names(COLUMNS)), np.ones(n)])
     loss = Logistic(COLUMNS, bounds=(-1, 1), scaled=True, prior=Gaussian(scale=1.0)).fit_loss
     where = np.zeros(COLUMNS), np.eye(COLUMNS), 0.5, 2.0, np.array([0.0, 1.0])
-    records = held(X, 2.0 * found["y"] - 1.0).read_as(Scaled()).read_as(Measured(Layout(COLUMNS)), *where)
+    records = held(X, 2.0 * found["y"] - 1.0).read_as(Scaled()).read_as(FitRows(Layout(COLUMNS)), *where)
     theta = np.ones(COLUMNS + 1)
 
     @jax.jit

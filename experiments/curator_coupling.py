@@ -17,7 +17,7 @@ from onedraw.private import Private
 from onedraw.samplers.chacha import secure_key
 from onedraw.samplers.coupling import LAG, MOST_STEPS, counts, meeting_time
 from onedraw.samplers.coupling_bound import MeetingTimes
-from onedraw.samplers.hamiltonian import HMC, Settings, log_density_in
+from onedraw.samplers.hamiltonian import HMC, HMCSettings, log_density_in
 from onedraw.samplers.laplace import LaplaceApproximation, arguments_of, laplace_approximation
 
 
@@ -48,7 +48,7 @@ def curator_coupling(
     if not isinstance(sampler, HMC) or not sampler.walk > 0.0:
         raise WrongCall("Only HMC with a random walk has a coupling whose chains meet: use HMC.coupled(plan).")
     keys = jax.random.split(secure_key() if key is None else key, pairs)
-    settings, laplace = Settings(*sampler.settings(target.dimension)), laplace_approximation(target)
+    settings, laplace = HMCSettings(*sampler.settings(target.dimension)), laplace_approximation(target)
     found = meeting_times(target.kernel, keys, laplace, settings, lag, most_steps, arguments_of(target))
     times = np.asarray(found)
     unmet = int((times > most_steps).sum())
@@ -57,8 +57,9 @@ def curator_coupling(
 
 @jit(0)
 def meeting_times(
-    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: Settings, lag: Any, most_steps: Any, arguments: Any
-) -> Any:
+    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: HMCSettings, lag: Any, most_steps: Any,
+    arguments: Any,
+) -> Any:  # fmt: skip
     """The coupled steps until each of several pairs met; most_steps + 1 if it did not."""
     log_density = log_density_in(kernel, laplace, arguments)
     size = laplace.mode.shape[0]

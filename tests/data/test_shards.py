@@ -18,9 +18,9 @@ from onedraw.data import Schema, read
 from onedraw.data import shards as held_parts
 from onedraw.data.shards import (
     CountedFile,
-    ShardedRecords,
     Files,
     Pass,
+    ShardedRecords,
     combine,
     remove_orphans,
     row_groups,

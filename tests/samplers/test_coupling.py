@@ -19,11 +19,11 @@ from onedraw.samplers import coupling_bound as counting
 from onedraw.samplers.coupling import _simulated as simulated_records
 from onedraw.samplers.coupling import coupled_step, meeting_time
 from onedraw.samplers.coupling_bound import MeetingTimes
-from onedraw.samplers.hamiltonian import Settings, drawn, hamiltonian_step, log_density_in, started
+from onedraw.samplers.hamiltonian import HMCSettings, drawn, hamiltonian_step, log_density_in, started
 from onedraw.samplers.laplace import arguments_of, laplace_approximation
 from tests.samplers.cases import ALPHA, logistic_target
 
-SETTINGS = Settings(0.55, 3, 0.15)
+SETTINGS = HMCSettings(0.55, 3, 0.15)
 PAIRS, STEPS = 800, 4
 
 # Keys are JAX's own where a test runs pairs itself: no law here depends on the cipher, which is compiled anew at every split.
@@ -81,7 +81,7 @@ def test_the_bound_is_above_the_true_distance_of_an_autoregressive_chain():
 
     The same coupling from that start: the target is moved instead, N(−3, 1) in coordinates where the start is N(0, 1).
     """
-    settings = Settings(0.3, 1, 0.05)
+    settings = HMCSettings(0.3, 1, 0.05)
     run = jax.jit(
         jax.vmap(lambda key: meeting_time(key, lambda z: -0.5 * (z + 3.0) @ (z + 3.0), 1, settings, 10, 5000))
     )

@@ -26,7 +26,7 @@ from onedraw.samplers.chains import arguments_for, numbers_of_plan, numbers_of_t
 from onedraw.samplers.padding import AT_BALL, MOST_IDLE, PASSES
 from onedraw.samplers.preconditioner import curvature_preconditioner, local_quadratic, minimum, most_descent
 from onedraw.samplers.proximal import geometry_of, least_accepted, refinements
-from onedraw.samplers.proximal_chain import ChainContext, Idle, Quota, Settings, Tries, _attempt, _idle, chains
+from onedraw.samplers.proximal_chain import ChainContext, Idle, ProximalSettings, Quota, Tries, _attempt, _idle, chains
 from tests.samplers.cases import Array, cdf_on_line, follows, logistic
 
 N = 30
@@ -181,7 +181,7 @@ def worked(kernel: Any, quota: Quota, seed: int = 4) -> tuple[Tries, Idle, Idle]
     preconditioner = curvature_preconditioner(target)
     u, _ = minimum(preconditioner, target, strong_convexity=m, smoothness=M, tolerance=0.01)
     preconditioner, quadratic = local_quadratic(preconditioner, target, u, rotate=False)
-    settings = Settings(geometry.step, geometry.step, m, M, STEPS, quota)
+    settings = ProximalSettings(geometry.step, geometry.step, m, M, STEPS, quota)
     keys = jax.random.split(seeded_key(seed), 1)
     draws, tries, idle = jax.tree.map(
         lambda one: np.asarray(one)[0],

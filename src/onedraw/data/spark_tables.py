@@ -40,7 +40,7 @@ from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Encoder, NumberEncoder, Wanted
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records, evenly
-from onedraw.data.shards import ShardedRecords, File, Part, Pass, RowGroups, combine, row_groups, scratch, write_part
+from onedraw.data.shards import File, Part, Pass, RowGroups, ShardedRecords, combine, row_groups, scratch, write_part
 from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
 from onedraw.data.sums import BLOCK, Block, Summation, block_rows, check_room, check_rows
 from onedraw.data.tables import Table

@@ -33,7 +33,7 @@ from onedraw.samplers.coupling_bound import MeetingTimes, late_within, named
 from onedraw.samplers.hamiltonian import (
     HMC,
     WALK,
-    Settings,
+    HMCSettings,
     chosen,
     drawn,
     hamiltonian_step,
@@ -144,7 +144,7 @@ def _simulated_meeting_times(plan: Plan, chain: HMC, *, lag: int, pairs: int, mo
         targets = [plan.target(_simulated(plan, generator)) for _ in range(at_once)]
         arguments = stacked(targets)
         keys = jax.random.split(jax.random.fold_in(key, batch), at_once)
-        settings = Settings(*chain.settings(targets[0].dimension))
+        settings = HMCSettings(*chain.settings(targets[0].dimension))
         laplace = laplace_approximations(targets, arguments)
         found.append(np.asarray(meeting_times(targets[0].kernel, keys, laplace, settings, lag, most_steps, arguments)))
         if (found[-1] > most_steps).any():
@@ -165,8 +165,9 @@ def counts(times: Any) -> tuple[int, ...]:
 
 @jit(0)
 def meeting_times(
-    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: Settings, lag: Any, most_steps: Any, arguments: Any
-) -> Any:
+    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: HMCSettings, lag: Any, most_steps: Any,
+    arguments: Any,
+) -> Any:  # fmt: skip
     """For each of several stacked targets the coupled steps until a pair met; most_steps + 1 if it did not."""
 
     def one(key: Any, laplace: LaplaceApproximation, own: Any) -> Any:
@@ -175,7 +176,7 @@ def meeting_times(
     return jax.vmap(one)(keys, laplace, arguments)
 
 
-def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings, lag: Any, most_steps: Any) -> Any:
+def meeting_time(key: Any, log_density: Any, dimension: int, settings: HMCSettings, lag: Any, most_steps: Any) -> Any:
     """τ − L: the first chain runs ``lag`` steps alone, then both together until they are one."""
     first_key, second_key, alone, together = jax.random.split(key, 4)
 
@@ -200,7 +201,7 @@ def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings,
     return jnp.where(met, steps, most_steps + 1)
 
 
-def coupled_step(key: Any, first: Any, second: Any, log_density: Any, settings: Settings) -> Any:
+def coupled_step(key: Any, first: Any, second: Any, log_density: Any, settings: HMCSettings) -> Any:
     """(first, second, met) after one step each, `hamiltonian_step` for either of them alone."""
     jitter_key, hmc_key, walk_key = jax.random.split(key, 3)
     step_size = settings.step_size * jitter(jitter_key)

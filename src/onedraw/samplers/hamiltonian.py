@@ -121,7 +121,7 @@ class HMC(Sampler):
     def run(self, target: Potential, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)
-        settings, at_once = Settings(*self.settings(target.dimension)), chains_at_once(size, target.encoded.n)
+        settings, at_once = HMCSettings(*self.settings(target.dimension)), chains_at_once(size, target.encoded.n)
         keys, laplace = jax.random.split(randomness, size), laplace_approximation(target, arguments)
         walks = self.walk > 0.0
         draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, laplace, settings, self.steps, arguments)
@@ -190,7 +190,7 @@ def _step_size(value: Any) -> float | None:
 # ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Settings(NamedTuple):
+class HMCSettings(NamedTuple):
     """The numbers of a Hamiltonian step."""
 
     step_size: Any
@@ -227,7 +227,7 @@ def drawn(key: Any, dimension: int, *, walks: bool) -> Drawn:
     return Drawn(factor, hmc_key, jax.random.normal(noise_key, (dimension,)), log_uniform(chance_key))
 
 
-def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: Settings) -> Any:
+def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: HMCSettings) -> Any:
     """(state, acceptance probability): one jittered trajectory, then the random walk if noise for it was drawn."""
     step_size = settings.step_size * given.factor
     state, accepted = kernels.hmc_step(
@@ -258,7 +258,7 @@ def _ended(laplace: LaplaceApproximation, state: Any) -> Any:
 
 
 def hmc_chain(
-    kernel: Any, walks: bool, key: Any, laplace: LaplaceApproximation, settings: Settings, steps: Any, arguments: Any
+    kernel: Any, walks: bool, key: Any, laplace: LaplaceApproximation, settings: HMCSettings, steps: Any, arguments: Any
 ) -> Any:
     log_density = log_density_in(kernel, laplace, arguments)
     first, rest = jax.random.split(key)
@@ -278,7 +278,7 @@ def hmc_chain(
 
 @jit(0, 1, 2)
 def _hmc_chains(
-    kernel: Any, walks: bool, at_once: int, keys: Any, laplace: LaplaceApproximation, settings: Settings, steps: Any,
+    kernel: Any, walks: bool, at_once: int, keys: Any, laplace: LaplaceApproximation, settings: HMCSettings, steps: Any,
     arguments: Any,
 ) -> Any:  # fmt: skip
     return mapped(lambda key: hmc_chain(kernel, walks, key, laplace, settings, steps, arguments), keys, at_once)

@@ -60,7 +60,7 @@ from onedraw.samplers.preconditioner import (
     minimum,
     padded_descent,
 )
-from onedraw.samplers.proximal_chain import Idle, Quota, Settings, Tries, chains
+from onedraw.samplers.proximal_chain import Idle, ProximalSettings, Quota, Tries, chains
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import TRIES, check_gamma
 
@@ -165,7 +165,7 @@ class Proximal(Sampler):
         public = {"strong_convexity": m, "smoothness": M, "tolerance": tolerance}
         u, noticed = minimum(preconditioner, target, **public, padded=padded)
         preconditioner, quadratic = local_quadratic(preconditioner, target, u, rotate=not geometry.preconditioned)
-        settings = Settings(geometry.step, geometry.step, m, M, iterations, quota or Quota())
+        settings = ProximalSettings(geometry.step, geometry.step, m, M, iterations, quota or Quota())
         at_once = 1 if padded else chains_at_once(size, target.encoded.n)
         static, keys = (target.kernel, target.radius is not None, padded, at_once), jax.random.split(randomness, size)
         draws, tries, idle = chains(*static, keys, preconditioner, quadratic, settings, arguments_for(target))

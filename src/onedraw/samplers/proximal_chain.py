@@ -32,7 +32,7 @@ class Quota(NamedTuple):
     at_ball: Any = 0
 
 
-class Settings(NamedTuple):
+class ProximalSettings(NamedTuple):
     """The numbers of a chain. ``forward`` and ``backward`` are both η; they differ only in a test's planted fault."""
 
     forward: Any
@@ -68,7 +68,7 @@ class ChainContext(NamedTuple):
     padded: bool
     preconditioner: Preconditioner
     quadratic: LocalQuadratic
-    numbers: Settings
+    numbers: ProximalSettings
     arguments: tuple[Any, ...]
 
     def value(self, u: Any) -> Any:
@@ -81,7 +81,7 @@ class ChainContext(NamedTuple):
 @jit(0, 1, 2, 3)
 def chains(
     kernel: Any, on_ball: bool, padded: bool, at_once: int, keys: Any, preconditioner: Preconditioner,
-    quadratic: LocalQuadratic, settings: Settings, arguments: tuple[Any, ...],
+    quadratic: LocalQuadratic, settings: ProximalSettings, arguments: tuple[Any, ...],
 ) -> Any:  # fmt: skip
     """(last points, tries, idle tries after them), one for each key."""
     context = ChainContext(kernel, on_ball, padded, preconditioner, quadratic, settings, arguments)

@@ -347,7 +347,7 @@ def test_a_program_that_forgets_the_weights_is_caught(small):
 
 
 @dataclasses.dataclass(frozen=True)
-class ShortenedRows(fit_problem.Measured):
+class ShortenedRows(fit_problem.FitRows):
     """The planted fault: rows longer than r are shortened where weights are declared. No promise is broken by it."""
 
     def block(self, X, y, weight, mean, root, stretch, row_bound, scaling):
@@ -356,7 +356,7 @@ class ShortenedRows(fit_problem.Measured):
 
 
 def test_a_program_that_shortens_rows_where_weights_are_declared_is_caught(small, monkeypatch):
-    monkeypatch.setattr(fit_problem, "Measured", ShortenedRows)
+    monkeypatch.setattr(fit_problem, "FitRows", ShortenedRows)
     assert "the mode is not the minimum of the declared objective, to its tolerance" in replay_fit(small)
 
 
