@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 UV     := uv==0.13.7
 
-# Bytecode is kept whatever the surroundings say: the commands that tests start would compile the library anew each time.
+# Bytecode is kept whatever the environment says: the commands that tests start would compile the library anew each time.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-all quick style lint format lock bench docs docs-serve reference postgresql chromium java wheel-test golden clean

@@ -99,8 +99,8 @@ def against_numpyro() -> list[str]:
         f"| ratio | {theirs_first / first:.1f} | **{theirs_later / later:.0f}** (contract: ≥ {RELEASE_LIMIT:g}) |",
         "",
         f"Couplings before the release: {couplings:.0f} s, compilation included, once for the plan and without any record; "
-        f"estimated total variation after {sampler.steps} steps at most {sampler.meetings.limit:.3g} "
-        f"({sampler.meetings.replications} pairs, confidence {sampler.meetings.confidence:g}). A first call compiles; programs are "
+        f"estimated total variation after {sampler.steps} steps at most {sampler.meeting_times.limit:.3g} "
+        f"({sampler.meeting_times.replications} pairs, confidence {sampler.meeting_times.confidence:g}). A first call compiles; programs are "
         "kept on disk for the next process (not here, where the cache starts empty).",
         "",
         f"The published sampler's cost, for comparison: {STAN}.",

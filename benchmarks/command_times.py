@@ -45,14 +45,14 @@ def main() -> None:
         rows = np.column_stack([generator.choice(["no", "yes"], 5000), generator.integers(0, 100_000, 5000)])
         np.savetxt(place / "people.csv", rows, fmt="%s", delimiter=",", header="smoker,income", comments="")
         seconds(
-            MAIN, ["ledger", "init", "books.db", "--dataset", "timed", "--epsilon", "20", "--delta", "1e-4"], folder
+            MAIN, ["ledger", "init", "ledger.db", "--dataset", "timed", "--epsilon", "20", "--delta", "1e-4"], folder
         )
         bare = min(seconds("pass", [], folder) for _ in range(3))
         line("import onedraw", min(seconds("import onedraw", [], folder) for _ in range(3)) - bare, 0.1)
         line("onedraw --help", min(seconds(MAIN, ["--help"], folder) for _ in range(3)), 0.7)
         line("a mistyped option", min(seconds(MAIN, ["release", "--epsilonn", "1"], folder, 2) for _ in range(3)), 0.7)
         for model, target in (("proportion", "smoker"), ("mean", "income"), ("median", "income")):
-            given = ["release", "people.csv", "--schema", "schema.yaml", "--ledger", "books.db", "--epsilon", "0.5"]
+            given = ["release", "people.csv", "--schema", "schema.yaml", "--ledger", "ledger.db", "--epsilon", "0.5"]
             asked = [*given, "--target", target, "--model", model, "--out"]
             line(f"onedraw release --model {model}", min(seconds(MAIN, [*asked, f"{model}{k}.json"], folder) for k in range(3)), 2.5)  # fmt: skip
     text = ["# Times of the command line", "", "By `benchmarks/command_times.py`: CPU seconds, best of three, 5,000 records.", "", *lines]  # fmt: skip

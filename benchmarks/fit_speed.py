@@ -77,9 +77,9 @@ def numpy_pass(X, y, theta):
     return X.T @ (-y * p), (X * (p * (1.0 - p))[:, None]).T @ X
 
 
-def timed(work):
+def timed(task):
     began, spent = time.perf_counter(), time.process_time()
-    result = work()
+    result = task()
     return time.perf_counter() - began, time.process_time() - spent, result
 
 

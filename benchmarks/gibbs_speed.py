@@ -19,8 +19,8 @@ from dataclasses import fields
 import numpy as np
 
 import onedraw as od
+from onedraw.models.convex.draw_cost import iterations_of
 from onedraw.models.convex.gibbs_target import GibbsTarget
-from onedraw.models.convex.work import iterations_of
 from onedraw.samplers.chains import numbers_of_plan
 from onedraw.samplers.proximal import geometry_of
 

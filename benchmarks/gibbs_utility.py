@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import onedraw as od
-from onedraw.models.convex.work import iterations_of
+from onedraw.models.convex.draw_cost import iterations_of
 from onedraw.samplers.chains import numbers_of_plan
 from onedraw.samplers.proximal import geometry_of
 

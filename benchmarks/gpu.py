@@ -38,9 +38,9 @@ from onedraw.samplers.noise import Noise
 Row = tuple[str, str, str]
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def timed(task: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
-    found = jax.block_until_ready(work())
+    found = jax.block_until_ready(task())
     return time.perf_counter() - start, found
 
 

@@ -1,4 +1,4 @@
-"""How long books with many different promises take to read, to show and to spend from; prints a table.
+"""How long a ledger with many different promises takes to read, to show and to spend from; prints a table.
 
 Every promise differs, as it does when releases have different n: nothing can be counted instead of read.
 
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000)
     count = parser.parse_args().events
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "books.db"
+        place = Path(folder) / "ledger.db"
         fill(place, count)
         taken = measured(place)
     print(
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def fill(place: Path, count: int) -> None:
-    """Books with ``count`` reservations, no two alike, written in one transaction."""
+    """A ledger with ``count`` reservations, no two alike, written in one transaction."""
     ledger = Ledger.open(place, create=True)
     ledger.init("patients", ApproxDP(3.0, 1e-5))
     last = ledger.events()[-1]
@@ -67,10 +67,10 @@ def measured(place: Path) -> dict[str, tuple[float, float]]:
     return {"cold read": read, "ledger show": shown, "reservation": spend, "reservation, under the lock": locked}
 
 
-def clocked(work: Callable[[], object]) -> tuple[float, float]:
+def clocked(task: Callable[[], object]) -> tuple[float, float]:
     """Seconds on the wall, and of a processor: the first also counts what else the machine is doing."""
     start, before = time.perf_counter(), os.times()
-    work()
+    task()
     after = os.times()
     return time.perf_counter() - start, sum(after[:4]) - sum(before[:4])
 

@@ -111,7 +111,7 @@ def tries_of_draw(case: Case, target: Any, seed: int) -> int:
 
 
 def work_of_chains(case: Case, target: Any, seed: int, runs: int) -> list[dict[str, int]]:
-    """All in one call: no chain makes fewer tries than its purse holds, so where the sum is the least possible each made as many."""
+    """All in one call: no chain makes fewer tries than its quota says, so where the sum is the least possible each made as many."""
     padding = case.sampler.padding(case.plan)
     total, one = case.sampler.run_padded(target, seeded_key(seed), padding, size=runs).diagnostics["work"], padding.work
     last = {name: total[name] - (runs - 1) * one[name] for name in ("tries", AT_BALL)}

@@ -71,12 +71,12 @@ def ratios(path: Path, schema: od.Schema) -> dict[str, float]:
 
 def peak_memory(folder: Path) -> float:
     """Peak resident bytes of `onedraw release`, measured in a process of its own."""
-    ledger = od.Ledger.open(folder / "books.db", create=True)
+    ledger = od.Ledger.open(folder / "ledger.db", create=True)
     ledger.init("benchmark", od.ApproxDP(10, 1e-4))
     command = [
         str(Path(sys.executable).with_name("onedraw")), "release", str(folder / "data.parquet"),
         f"--schema={folder / 'schema.yaml'}", "--target=age", "--model=mean", "--epsilon=1",
-        f"--ledger={folder / 'books.db'}", f"--out={folder / 'release.json'}",
+        f"--ledger={folder / 'ledger.db'}", f"--out={folder / 'release.json'}",
     ]  # fmt: skip
     start = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

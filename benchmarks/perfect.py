@@ -26,7 +26,7 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 import onedraw as od
-from onedraw.models.convex.work import most_tries
+from onedraw.models.convex.draw_cost import most_tries
 from onedraw.samplers import Perfect, Proximal, Sampler, default_sampler, seeded_generator, seeded_key
 
 RESULT = Path(__file__).parent / "results" / "perfect.md"

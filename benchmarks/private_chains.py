@@ -1,4 +1,4 @@
-"""Which private chain? Error, promise and work of every chain beside draws and fits, on the same records: the tables of docs/private-chains.md.
+"""Which private chain? Error, promise and cost of every chain beside draws and fits, on the same records: the tables of docs/private-chains.md.
 
     python benchmarks/private_chains.py --jobs 2       # what is not stored yet, then the page's tables; an hour of one core
     python benchmarks/private_chains.py --render       # the tables again from benchmarks/results/private_chains.json
@@ -36,7 +36,7 @@ BEGIN, END = "<!-- {}: written by benchmarks/private_chains.py -->", "<!-- end o
 BUDGET, PURE = od.ApproxDP(1.0, 1e-5), od.PureDP(1.0)
 CELLS = tuple((n, d) for d in (2, 6, 30) for n in (1000, 10_000))
 SETS, FEWEST, SECONDS = 40, 4, 60.0
-WORK = ((1000, 6), (10_000, 6))
+COST_SIZES = ((1000, 6), (10_000, 6))
 """Cells whose weight, steps and passes are shown."""
 MOST_STEPS = 60_000
 """Paths of more steps, each a pass over all records, are planned and not walked: minutes each."""
@@ -194,13 +194,13 @@ def errors(cells: list[dict[str, Any]]) -> str:
     return lines(rows)
 
 
-def work(cells: list[dict[str, Any]]) -> str:
+def costs(cells: list[dict[str, Any]]) -> str:
     """Of what walks: its weight, its steps, and how often it reads all records."""
     by = {(cell["method"], cell["n"], cell["d"]): cell for cell in cells}
-    heads = [f"{name}, n = {n:,}" for n, _ in WORK for name in ("w", "steps", "passes")]
+    heads = [f"{name}, n = {n:,}" for n, _ in COST_SIZES for name in ("w", "steps", "passes")]
     rows = [["d = 6", *heads], ["---"] + ["---:"] * len(heads)]
     for method in METHODS:
-        found = [by.get((method.name, n, d), {}) for n, d in WORK]
+        found = [by.get((method.name, n, d), {}) for n, d in COST_SIZES]
         if "steps" in found[0]:
             rows.append([method.name, *(text for cell in found for text in planned(method.mechanism, cell))])
     return lines(rows)
@@ -222,7 +222,7 @@ def lines(rows: list[list[str]]) -> str:
 
 def render() -> None:
     text, cells = PAGE.read_text(encoding="utf-8"), stored()
-    for name, found in (("errors", errors(cells)), ("work", work(cells))):
+    for name, found in (("errors", errors(cells)), ("costs", costs(cells))):
         before, rest = text.split(BEGIN.format(name))
         after = rest.split(END.format(name))[1]
         text = f"{before}{BEGIN.format(name)}\n\n{found}\n\n{END.format(name)}{after}"

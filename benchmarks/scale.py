@@ -95,10 +95,10 @@ def spent() -> tuple[float, float]:
     return time.perf_counter(), used.ru_utime + used.ru_stime
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float]:
+def timed(task: Callable[[], Any]) -> tuple[float, float]:
     """Wall and CPU seconds."""
     wall, cpu = spent()
-    work()
+    task()
     return tuple(after - before for after, before in zip(spent(), (wall, cpu), strict=True))  # type: ignore[return-value]
 
 
@@ -111,7 +111,7 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     import jax
     import jax.numpy as jnp
 
-    from onedraw.models.fit.sums import Measured, NewtonSums
+    from onedraw.models.fit.sums import FitRows, NewtonSums
     from onedraw.models.moments.measured import Layout
     from onedraw.models.sums.exact_sums import Scaled, held
 
@@ -119,7 +119,7 @@ def lattice(n: int = 1_000_000, rounds: int = 9) -> None:
     X = np.column_stack([*(found[name] for name in names(COLUMNS)), np.ones(n)])
     loss = Logistic(COLUMNS, bounds=(-1, 1), scaled=True, prior=Gaussian(scale=1.0)).fit_loss
     where = np.zeros(COLUMNS), np.eye(COLUMNS), 0.5, 2.0, np.array([0.0, 1.0])
-    records = held(X, 2.0 * found["y"] - 1.0).read_as(Scaled()).read_as(Measured(Layout(COLUMNS)), *where)
+    records = held(X, 2.0 * found["y"] - 1.0).read_as(Scaled()).read_as(FitRows(Layout(COLUMNS)), *where)
     theta = np.ones(COLUMNS + 1)
 
     @jax.jit
@@ -165,9 +165,9 @@ def statistics(path: Path, rounds: int = 5) -> None:
     for name, (column, mechanism, model) in asked.items():
         records = read(path, SCHEMA, target=column)
         plan = calibrate(mechanism, model, od.PureDP(1.0), n=records.n)
-        work = partial(od.release, plan, records, random_state=1)
-        work(), arrow(column)
-        pairs = [(timed(work), timed(partial(arrow, column))) for _ in range(rounds)]
+        task = partial(od.release, plan, records, random_state=1)
+        task(), arrow(column)
+        pairs = [(timed(task), timed(partial(arrow, column))) for _ in range(rounds)]
         print(f"{name} of {records.n:,} / pyarrow's read and sum: {ratio(pairs)}", flush=True)
 
 

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from onedraw.data import Schema, read
 from onedraw.data.sums import Statistic
 from onedraw.models import Gaussian, Logistic, schema_features
-from onedraw.models.fit.sums import Measured, NewtonSums
+from onedraw.models.fit.sums import FitRows, NewtonSums
 from onedraw.models.moments.measured import Layout
 from onedraw.models.row_model import Rows
 from onedraw.models.sums.exact_sums import Scaled
@@ -171,7 +171,7 @@ def held(session: Any, folder: Path, schema: Schema, rounds: int, seconds: float
 
     def rows(source: Any) -> Any:
         records = replace(read(source, schema, target="ill"), memory=2**34)
-        return records.read_as(reading).read_as(Scaled()).read_as(Measured(Layout(width - 1)), *public)
+        return records.read_as(reading).read_as(Scaled()).read_as(FitRows(Layout(width - 1)), *public)
 
     local, spark = rows(folder / "one.parquet"), rows(session.read.parquet(str(folder / "parts")))
     asked = Several(NewtonSums(model.fit_loss)), 2.0**14, 2.0

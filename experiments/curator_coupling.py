@@ -16,9 +16,9 @@ from onedraw.plans import Potential
 from onedraw.private import Private
 from onedraw.samplers.chacha import secure_key
 from onedraw.samplers.coupling import LAG, MOST_STEPS, counts, meeting_time
-from onedraw.samplers.coupling_bound import Meetings
-from onedraw.samplers.hamiltonian import HMC, Settings, log_density_in
-from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame
+from onedraw.samplers.coupling_bound import MeetingTimes
+from onedraw.samplers.hamiltonian import HMC, HMCSettings, log_density_in
+from onedraw.samplers.laplace import LaplaceApproximation, arguments_of, laplace_approximation
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,12 +30,12 @@ class CuratorCoupling(Private):
     holds them, and there is no way to write them out. Choose steps with `HMC.coupled`, which reads no record.
     """
 
-    meetings: Meetings
+    meeting_times: MeetingTimes
     unmet: int
 
     def total_variation(self, steps: int) -> float:
         """The estimate after so many steps; infinite where a pair never met."""
-        return self.meetings.estimate(steps) if not self.unmet else float("inf")
+        return self.meeting_times.estimate(steps) if not self.unmet else float("inf")
 
     def __reduce__(self) -> Any:
         raise WrongCall("A coupling on private records is for the curator's eyes and is not written out.")
@@ -48,18 +48,19 @@ def curator_coupling(
     if not isinstance(sampler, HMC) or not sampler.walk > 0.0:
         raise WrongCall("Only HMC with a random walk has a coupling whose chains meet: use HMC.coupled(plan).")
     keys = jax.random.split(secure_key() if key is None else key, pairs)
-    settings, frame = Settings(*sampler.settings(target.dimension)), laplace_frame(target)
-    found = meeting_times(target.kernel, keys, frame, settings, lag, most_steps, arguments_of(target))
+    settings, laplace = HMCSettings(*sampler.settings(target.dimension)), laplace_approximation(target)
+    found = meeting_times(target.kernel, keys, laplace, settings, lag, most_steps, arguments_of(target))
     times = np.asarray(found)
     unmet = int((times > most_steps).sum())
-    return CuratorCoupling(Meetings(counts(times), lag, 0.95, "private records"), unmet)
+    return CuratorCoupling(MeetingTimes(counts(times), lag, 0.95, "private records"), unmet)
 
 
 @jit(0)
 def meeting_times(
-    kernel: Any, keys: Any, frame: LaplaceFrame, settings: Settings, lag: Any, most_steps: Any, arguments: Any
-) -> Any:
+    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: HMCSettings, lag: Any, most_steps: Any,
+    arguments: Any,
+) -> Any:  # fmt: skip
     """The coupled steps until each of several pairs met; most_steps + 1 if it did not."""
-    log_density = log_density_in(kernel, frame, arguments)
-    size = frame.mode.shape[0]
+    log_density = log_density_in(kernel, laplace, arguments)
+    size = laplace.mode.shape[0]
     return jax.vmap(lambda key: meeting_time(key, log_density, size, settings, lag, most_steps))(keys)

@@ -37,8 +37,8 @@ from onedraw.models.fit.sums import Objective
 from onedraw.models.sums.exact_sums import Scaled
 from onedraw.plans import Plan, Potential
 from onedraw.samplers.fit import Stages
-from onedraw.samplers.hamiltonian import HMC, Settings, hmc_chain
-from onedraw.samplers.laplace import LaplaceFrame, laplace_frames, stacked
+from onedraw.samplers.hamiltonian import HMC, HMCSettings, hmc_chain
+from onedraw.samplers.laplace import LaplaceApproximation, laplace_approximations, stacked
 from onedraw.samplers.noise import Noise
 
 GANG = 256
@@ -251,14 +251,15 @@ def fits(targets: Sequence[Potential], sampler: HMC, *, key: Any) -> Array:
             f"fits needs targets of one model and one number of records, but {len(shapes)} kinds were given. Call it for each."
         )
     arguments, first = stacked(targets), targets[0]
-    frames, settings = laplace_frames(targets, arguments), Settings(*sampler.settings(first.dimension))
+    laplace, settings = laplace_approximations(targets, arguments), HMCSettings(*sampler.settings(first.dimension))
     keys = jax.random.split(key, len(targets))
-    return np.asarray(_chains(first.kernel, sampler.walk > 0.0, keys, frames, settings, sampler.steps, arguments))
+    return np.asarray(_chains(first.kernel, sampler.walk > 0.0, keys, laplace, settings, sampler.steps, arguments))
 
 
 @jit(0, 1)
 def _chains(
-    kernel: Any, walks: bool, keys: Any, frames: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
-) -> Any:
-    fit: Any = jax.vmap(lambda key, frame, own: hmc_chain(kernel, walks, key, frame, settings, steps, own)[0])
-    return fit(keys, frames, arguments)
+    kernel: Any, walks: bool, keys: Any, laplace: LaplaceApproximation, settings: HMCSettings, steps: Any,
+    arguments: Any,
+) -> Any:  # fmt: skip
+    fit: Any = jax.vmap(lambda key, laplace, own: hmc_chain(kernel, walks, key, laplace, settings, steps, own)[0])
+    return fit(keys, laplace, arguments)

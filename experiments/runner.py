@@ -34,7 +34,7 @@ ONE_THREAD = {
     "NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }  # fmt: skip
-"""The surroundings of processes that share the cores, and perhaps one accelerator."""
+"""The environment of processes that share the cores, and perhaps one accelerator."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,16 @@ def reproduce(study: Study, options: Options, out: Path, *, say: Callable[[str],
     home = Path(inspect.getfile(study.run)).parent
     stated = expectations.expectations(study, home)
     start = time.perf_counter()
-    work = cells.pieces(study, out / study.name / "cells", quick=options.quick, seeds=options.seeds)
-    done = _kept(work, options, say)
-    _compute(study.name, [piece for piece in work if piece.file not in done], options, len(work))
-    kept = [done.get(piece.file) or cells.read(piece.file) for piece in work]
+    pieces = cells.pieces(study, out / study.name / "cells", quick=options.quick, seeds=options.seeds)
+    done = _kept(pieces, options, say)
+    _compute(study.name, [piece for piece in pieces if piece.file not in done], options, len(pieces))
+    kept = [done.get(piece.file) or cells.read(piece.file) for piece in pieces]
     table = gathered(kept)
     seeds = options.seeds or (study.quick_seeds if options.quick else study.seeds)
     reduced = options.quick or seeds < study.seeds
     checked = expectations.check(stated, study.quantities(table), seeds=seeds, reduced=reduced)
     document = _document(
-        study, options, checked, kept, computed=len(work) - len(done), seconds=time.perf_counter() - start
+        study, options, checked, kept, computed=len(pieces) - len(done), seconds=time.perf_counter() - start
     )
     return _written(study, table, kept, document, out / study.name / ("quick" if options.quick else "full"))
 
@@ -91,10 +91,10 @@ def reproduce(study: Study, options: Options, out: Path, *, say: Callable[[str],
 # ── computing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _kept(work: Sequence[cells.Piece], options: Options, say: Callable[[str], None]) -> dict[Path, cells.Kept]:
+def _kept(pieces: Sequence[cells.Piece], options: Options, say: Callable[[str], None]) -> dict[Path, cells.Kept]:
     """What earlier runs finished."""
     found: dict[Path, cells.Kept] = {}
-    for piece in () if options.fresh else work:
+    for piece in () if options.fresh else pieces:
         try:
             one = cells.read(piece.file)
         except cells.Damaged:
@@ -130,7 +130,7 @@ def _finished(missing: Sequence[cells.Piece], jobs: int) -> Iterator[None]:
             cells.compute(piece)
             yield
         return
-    with _surroundings(ONE_THREAD):
+    with _environment(ONE_THREAD):
         pool = ProcessPoolExecutor(min(jobs, len(missing)), multiprocessing.get_context("spawn"), _begin)
         try:
             waiting: set[Future[None]] = {pool.submit(cells.compute, piece) for piece in missing}
@@ -163,7 +163,7 @@ def _begin() -> None:
 
 
 @contextmanager
-def _surroundings(variables: dict[str, str]) -> Iterator[None]:
+def _environment(variables: dict[str, str]) -> Iterator[None]:
     """Environment variables for processes that are started meanwhile; what somebody has set stays."""
     ours = {name: value for name, value in variables.items() if name not in os.environ}
     os.environ.update(ours)

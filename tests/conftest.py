@@ -3,7 +3,7 @@
 The workers of a run, the commands they start and the runs that follow compile a program once between them. JAX does not
 write an entry atomically: what is met half written is compiled again, with a warning that is let pass (pyproject.toml).
 
-Temporary folders lie in memory where there is room: books wait for the disk at every entry, thousands of times in a run.
+Temporary folders lie in memory where there is room: ledgers wait for the disk at every entry, thousands of times in a run.
 """
 
 import os

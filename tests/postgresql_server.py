@@ -22,7 +22,7 @@ import pytest
 
 
 class PostgreSQLServer:
-    """One server: start, stop, and a fresh place for books on request."""
+    """One server: start, stop, and a fresh place for a ledger on request."""
 
     def __init__(self, programs: Path) -> None:
         self.programs = programs
@@ -74,7 +74,7 @@ class PostgreSQLServer:
 
     def new_place(self) -> str:
         """The URL of an empty schema."""
-        schema = f"books_{next(self._numbers)}"
+        schema = f"ledger_{next(self._numbers)}"
         self.execute(f"CREATE SCHEMA {schema}")
         return self.url(f"-csearch_path={schema}")
 

@@ -106,7 +106,7 @@ def said(ask):
     except MissingExtra as error:
         print(error.extra)
 
-ledger = od.Ledger.open("books.db", create=True)
+ledger = od.Ledger.open("ledger.db", create=True)
 ledger.init("d", od.ApproxDP(3, 1e-5))
 model = BinaryRegression(1, prior=Gaussian(scale=1.0), data_norm=1.0)
 plan = od.calibrate(od.BetaDivergence(), model, od.ApproxDP(1.0, 1e-6), n=20)
@@ -118,7 +118,7 @@ plan = "plan --model mean --target v --schema s.yaml --epsilon 1 --rows 100 --fi
 said(lambda: application(plan.split()))
 said(lambda: application("audit --model mean --epsilon 1 --figure f.png".split()))
 said(lambda: od.read("spark:t", od.Schema.from_dict({"columns": {"v": {"kind": "number", "lower": 0, "upper": 1, "missing": 0}}})))
-said(lambda: od.Ledger.open("postgresql://nobody@/books?host=/nowhere"))
+said(lambda: od.Ledger.open("postgresql://nobody@/ledger?host=/nowhere"))
 """
 
 

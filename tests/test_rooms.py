@@ -1,4 +1,4 @@
-"""The rooms of the package: who may see whom, and that opening the door is cheap."""
+"""The rooms of the package: who may see whom, and that `import onedraw` is cheap."""
 
 import importlib.util
 import re

@@ -77,7 +77,7 @@ def room(file: str) -> str:
 
 
 def layers() -> dict[str, int]:
-    """The height of each room by the contract of import-linter; `__init__` is the door to all."""
+    """The height of each room by the contract of import-linter; `__init__` is above all."""
     text = (PACKAGE.parents[1] / "pyproject.toml").read_text()
     lines = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]["layers"]
     return {name.strip(): -place for place, line in enumerate(lines) for name in line.split("|")} | {"__init__": 99}

@@ -79,10 +79,8 @@ print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}}), fil
 
 
 def run(*command: str | Path, where: Path, **options: object) -> subprocess.CompletedProcess[str]:
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    result = subprocess.run(
-        [str(part) for part in command], cwd=where, env=surroundings, capture_output=True, text=True
-    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    result = subprocess.run([str(part) for part in command], cwd=where, env=environment, capture_output=True, text=True)
     if result.returncode:
         sys.exit(f"{' '.join(map(str, command[:6]))} failed:\n{result.stdout[-2000:]}{result.stderr[-4000:]}")
     return result

@@ -45,7 +45,7 @@ ROOMS = {
     ),
     "mechanisms": ("Mechanisms", "Which theorem makes a draw private; `calibrate` takes no data.", ()),
     "plans": ("Plans", "A theorem's bounds and a budget, turned into what will be drawn.", ()),
-    "release": ("Releasing and verifying", "The one door through which a draw leaves.", ("interval",)),
+    "release": ("Releasing and verifying", "The one function that lets a draw out.", ("interval",)),
     "ledger": ("The ledger", "What has been spent on a data set.", ()),
     "privacy": ("Promises", "What is promised; how promises convert and compose.", ("Attacker",)),
     "samplers": (

@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 import onedraw as od
-from onedraw.models.convex.work import iterations_of
+from onedraw.models.convex.draw_cost import iterations_of
 from onedraw.samplers.chains import numbers_of_plan
 from onedraw.samplers.choice import LEFT_OF_START, STEP
 from onedraw.samplers.langevin import proposition_13

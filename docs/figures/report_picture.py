@@ -25,10 +25,10 @@ columns:
   smoker:     {kind: binary, missing: no}
   readmitted: {kind: binary, missing: no}
 """
-OPEN = "ledger init books.db --dataset patients-2026 --epsilon 3 --delta 1e-5"
+OPEN = "ledger init ledger.db --dataset patients-2026 --epsilon 3 --delta 1e-5"
 RELEASE = (
     "release patients.csv --schema schema.yaml --target readmitted --model logistic --epsilon 1 "
-    "--ledger books.db --out release.json --report report.html"
+    "--ledger ledger.db --out release.json --report report.html"
 )
 
 

@@ -50,7 +50,7 @@ def draw_deviation(
 def _symmetric(name: str, matrix: ArrayLike) -> Array:
     values = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
     if values.ndim != 2 or values.shape[0] != values.shape[1] or not np.isfinite(values).all():
-        raise InvalidModel(f"{name} must be a finite square matrix, but one of shape {values.shape} came.")
+        raise InvalidModel(f"{name} must be a finite square matrix, but got one of shape {values.shape}.")
     if not np.allclose(values, values.T, rtol=1e-9, atol=1e-12 * float(np.abs(values).max(initial=0.0))):
         raise InvalidModel(f"{name} must be symmetric: it is an average of second derivatives or outer products.")
     return values

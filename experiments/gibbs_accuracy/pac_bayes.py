@@ -100,7 +100,7 @@ class HingePacBayes:
         filled = up(ratio * ratio / (2.0 * self.regularisation))
         if not filled < 1.0:
             raise InvalidBudget(
-                f"The weight must be below √(2λ)/r = {self.weight_limit:.6g}, but {weight:g} came: the average of the "
+                f"The weight must be below √(2λ)/r = {self.weight_limit:.6g}, got {weight:g}: the average of the "
                 "squared loss over the prior is infinite there, so no bound exists. Use a smaller weight or a larger "
                 "regularisation."
             )

@@ -1,4 +1,4 @@
-"""Auditing what has been released: do certificates and books tell the same story?
+"""Auditing what has been released: do certificates and ledger tell the same story?
 
 One spend, one draw. A draw published twice for one spend, two certificates that share an entry, a certificate changed after
 it was settled, equal draws under different entries (one seed used twice), a seeded run published as if it were private:
@@ -31,7 +31,7 @@ class Finding:
 
 
 def audit_releases(certificates: Sequence[Certificate], ledger: Ledger | None) -> list[Finding]:
-    """Everything that does not fit between these certificates and the books; empty if all does."""
+    """Everything that does not fit between these certificates and the ledger; empty if all does."""
     found = [
         *_same_draws(certificates),
         *(
@@ -40,7 +40,7 @@ def audit_releases(certificates: Sequence[Certificate], ledger: Ledger | None) -
             if one.randomness == SEEDED
         ),
     ]
-    return found if ledger is None else [*_books(certificates, ledger), *found]
+    return found if ledger is None else [*_against_ledger(certificates, ledger), *found]
 
 
 def _same_draws(certificates: Sequence[Certificate]) -> list[Finding]:
@@ -60,7 +60,7 @@ def _same_draws(certificates: Sequence[Certificate]) -> list[Finding]:
     ]
 
 
-def _books(certificates: Sequence[Certificate], ledger: Ledger) -> list[Finding]:
+def _against_ledger(certificates: Sequence[Certificate], ledger: Ledger) -> list[Finding]:
     found = []
     try:
         ledger.verify()

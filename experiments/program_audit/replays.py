@@ -1,10 +1,10 @@
 """Replay: the same randomness on two neighbouring data sets; everything public must come out the same.
 
 A density says what a draw gives away. A program gives away more: its plan, every word of the certificate, what it prints
-and warns, the error it stops with and the exit code, how many events it writes into the books and what they say. None of
+and warns, the error it stops with and the exit code, how many events it writes into the ledger and what they say. None of
 it is part of any theorem, so all of it has to be equal whatever the records are, for very few records and for records
 that are NaN, infinite, enormous or no numbers at all. Only the draw may differ, and what names it (the certificate's digest
-in the settlement); a clock and the random ids of the books are left out, since both are fixed before a record is read.
+in the settlement); a clock and the random ids of the ledger are left out, since both are fixed before a record is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onedraw.privacy import ApproxDP
 from onedraw.release import Certificate, Release, release
 
 Program = Callable[[Any, Ledger], Any]
-"""Runs once on a data set, charging these books; returns a `Release`, a `Certificate`, or anything JSON can hold."""
+"""Runs once on a data set, charging this ledger; returns a `Release`, a `Certificate`, or anything JSON can hold."""
 
 DATASET = "replayed"
 SIZES = (1, 2, 3, 10)
@@ -65,16 +65,16 @@ class Difference:
 
 
 def releasing(plan: Plan, *, seed: int = SEED) -> Program:
-    """The library's own door, with fixed randomness."""
+    """The library's own `release`, with fixed randomness."""
     return lambda data, ledger: release(plan, data, ledger=ledger, dataset=DATASET, random_state=seed)
 
 
 def observe(program: Program, data: Any) -> Public:
-    """Run once, with fresh books, and write down all that can be seen from outside."""
+    """Run once, with a fresh ledger, and write down all that can be seen from outside."""
     printed, outcome, result = io.StringIO(), "finished", None
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        ledger = Ledger.open(Path(folder) / "books.db", create=True)
+        ledger = Ledger.open(Path(folder) / "ledger.db", create=True)
         ledger.init(DATASET, ApproxDP(1e6, 0.5))
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             try:
@@ -127,7 +127,7 @@ def awkward_rows(row: Sequence[float], response: Any, *, sizes: Sequence[int] = 
 def audit_freshness(program: Program, data: Any, *, runs: int = 3) -> list[str]:
     """Run the program several times on one data set: equal draws show that a seed or a draw is used again."""
     with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.open(Path(folder) / "books.db", create=True)
+        ledger = Ledger.open(Path(folder) / "ledger.db", create=True)
         ledger.init(DATASET, ApproxDP(1e6, 0.5))
         draws = [np.array(_certificate(program(data, ledger)).draw.values).tobytes() for _ in range(runs)]
     if len(set(draws)) == runs:
@@ -158,7 +158,7 @@ def _certificate(result: Any) -> Certificate:
 
 
 def _without_draw(result: Any) -> Any:
-    """The certificate as a document, less the draw's values, the clock and the random ids of the books."""
+    """The certificate as a document, less the draw's values, the clock and the random ids of the ledger."""
     result = result.certificate if isinstance(result, Release) else result
     if not isinstance(result, Certificate):
         return json.loads(json.dumps(result, default=str))

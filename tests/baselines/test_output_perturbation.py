@@ -275,7 +275,7 @@ def test_the_published_laplace_scale_fails_the_audit_with_the_figures_of_the_err
     assert examine(case_for(corrected)).passed
 
 
-def test_as_published_says_first_that_it_is_not_proven_and_is_booked_nowhere(tmp_path):
+def test_as_published_says_first_that_it_is_not_proven_and_is_charged_nowhere(tmp_path):
     plan = jewson_case(10.0).plan
     records = (np.ones((10, 20)), np.arange(10) % 2)
     release = od.release(plan, records)

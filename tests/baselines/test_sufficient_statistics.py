@@ -170,8 +170,10 @@ def test_an_edited_sum_or_estimate_is_rejected(change):
 @pytest.mark.parametrize("name", EVERY)
 def test_every_variate_is_opendps(name, budget, monkeypatch):
     drawn = []
-    release = noise.Measured.release
-    monkeypatch.setattr(noise.Measured, "release", lambda self, sums: drawn.append(len(sums)) or release(self, sums))
+    release = noise.NoiseMeasurement.release
+    monkeypatch.setattr(
+        noise.NoiseMeasurement, "release", lambda self, sums: drawn.append(len(sums)) or release(self, sums)
+    )
     plan = plan_of(name, budget)
     od.release(plan, EVERY[name][1])
     assert drawn == [sums_of(plan.model).entries]

@@ -29,12 +29,12 @@ def run(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def hospital(tmp_path, run):
-    """300 patients, a schema for each target, two new patients and one of whom little is known, and books."""
+    """300 patients, a schema for each target, two new patients and one of whom little is known, and a ledger."""
     write_patients(tmp_path / "patients.csv", 300)
     for target, declared in TARGETS.items():
         (tmp_path / f"{target}.yaml").write_text(f"dataset: p\ncolumns:\n  {target}: {declared}\n{FEATURES}")
     (tmp_path / "new.csv").write_text("smoker,age,ward\nno,20,a\nyes,80,b\nno,,zzz\n")
-    run("ledger", "init", "books.db", "--dataset", "p", "--epsilon", 1000, "--delta", 1e-3)
+    run("ledger", "init", "ledger.db", "--dataset", "p", "--epsilon", 1000, "--delta", 1e-3)
     return tmp_path
 
 
@@ -43,7 +43,7 @@ def release(run, hospital):
     """`onedraw release` with options by name; True is a flag."""
 
     def command(target, model, **options):
-        given = {"epsilon": 5, "ledger": "books.db", "out": "release.json", "schema": f"{target}.yaml"} | options
+        given = {"epsilon": 5, "ledger": "ledger.db", "out": "release.json", "schema": f"{target}.yaml"} | options
         source = given.pop("source", "patients.csv")
         written = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in given.items() if value is not None]  # fmt: skip
         return run("release", source, f"--target={target}", f"--model={model}", *written)
@@ -52,6 +52,6 @@ def release(run, hospital):
 
 
 @pytest.fixture
-def releases_booked(run):
-    """How many releases the books know of."""
-    return lambda: json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["p"]["releases"]
+def releases_charged(run):
+    """How many releases the ledger was charged for."""
+    return lambda: json.loads(run("ledger", "show", "ledger.db", "--json")[1])["datasets"]["p"]["releases"]

@@ -1,5 +1,5 @@
 """Releases that are killed, run into a full disk, or meet at one --out. Run as a script by the tests, in a folder with a
-schema, a file of records and books.
+schema, a file of records and a ledger.
 
 Imports once and forks, so that `onedraw release` costs milliseconds; faults are put into the forked child alone.
 
@@ -7,7 +7,7 @@ Imports once and forks, so that `onedraw release` costs milliseconds; faults are
     release_worker.py stages               the same, killed before and after every step that touches a disk
     release_worker.py stages_of_finishing  the finishing of an interrupted release, killed likewise
     release_worker.py race ROUNDS          two releases to one --out, at once
-    release_worker.py questions            a median, an evaluation and a choice, killed between charge and draw, and between draw and books
+    release_worker.py questions            a median, an evaluation and a choice, killed between charge and draw, and between draw and settlement
     release_worker.py disk SMALL           a full disk at every stage; SMALL is a tiny file system, or "-" where none can be had
 """
 
@@ -39,12 +39,12 @@ from onedraw.samplers import Exact
 from onedraw.samplers.noisy_sums import NoisySums
 from onedraw.samplers.selection import LossSelection, RankSelection
 
-BOOKS = "books.db"
+LEDGER = "ledger.db"
 DATASET = "patients-2026"
 LONGEST = 60.0
 
 
-def release_words(out: str, *, ledger: str = BOOKS) -> list[str]:
+def release_words(out: str, *, ledger: str = LEDGER) -> list[str]:
     return ["release", "patients.csv", "--schema", "schema.yaml", "--target", "outcome", "--model", "proportion",
             "--epsilon", "0.001", "--mechanism", "concentrated", "--ledger", ledger, "--out", out]  # fmt: skip
 
@@ -97,8 +97,8 @@ def onedraw(words: list[str], fault: Callable[[], None] = lambda: None) -> dict[
 # ── what stands afterwards ──
 
 
-def charges(ledger: str = BOOKS) -> dict[str, str | None]:
-    """The books: for each entry that was reserved the digest it was settled with, in their order."""
+def charges(ledger: str = LEDGER) -> dict[str, str | None]:
+    """The ledger: for each entry that was reserved the digest it was settled with, in its order."""
     found: dict[str, str | None] = {}
     for event in Ledger.open(ledger).events(DATASET):
         if event.kind in ("reserved", "settled"):
@@ -106,7 +106,7 @@ def charges(ledger: str = BOOKS) -> dict[str, str | None]:
     return found
 
 
-def authentic(out: Path, ledger: str = BOOKS) -> bool:
+def authentic(out: Path, ledger: str = LEDGER) -> bool:
     try:
         return verify(out, ledger=Ledger.open(ledger)).answer == "authentic"
     except Exception:
@@ -130,7 +130,7 @@ def way_out(words: list[str], out: Path) -> list[str]:
 
 
 def certified(out: Path) -> bool:
-    """Whether the file is the certificate that the books were settled with: quicker than `authentic`."""
+    """Whether the file is the certificate that the ledger was settled with: quicker than `authentic`."""
     try:
         certificate = read_certificate(out)
     except OnedrawError:
@@ -257,10 +257,10 @@ def stop_at(number: int) -> None:
 
 
 def questions() -> dict[str, list[dict[str, Any]]]:
-    """Killed after the charge and before the draw, and after the draw and before the books know."""
+    """Killed after the charge and before the draw, and after the draw and before the ledger knows."""
     from onedraw.estimators import choose, evaluate  # noqa: F401  # loaded once, not in every child
 
-    paid = ["--epsilon", "0.5", "--ledger", BOOKS]
+    paid = ["--epsilon", "0.5", "--ledger", LEDGER]
     asked = {
         "median": (RankSelection, lambda out: ["release", "patients.csv", "--schema", "schema.yaml", "--target", "age", "--model", "median", *paid, "--out", out]),
         "evaluation": (NoisySums, lambda out: ["evaluate", "model.json", "patients.csv", *paid, "--out", out]),
@@ -323,7 +323,7 @@ def disk(small: str) -> dict[str, Any]:
     return found
 
 
-def shown(said: dict[str, Any], out: Path, before: int, ledger: str = BOOKS) -> dict[str, Any]:
+def shown(said: dict[str, Any], out: Path, before: int, ledger: str = LEDGER) -> dict[str, Any]:
     return said | {
         "charges": len(charges(ledger)) - before,
         "authentic": authentic(out, ledger),
@@ -343,7 +343,7 @@ def fill(place: Path) -> None:
 
 
 def limited_at_the_claim() -> dict[str, Any]:
-    """No file may grow beyond a kilobyte, as under a quota. The books are not written to: they come later."""
+    """No file may grow beyond a kilobyte, as under a quota. The ledger is not written to: it comes later."""
     before, out = len(charges()), Path("limited.json")
     said = onedraw(release_words(str(out)), lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
     return shown(said, out, before)
@@ -386,13 +386,13 @@ def full_in_the_draw(place: Path) -> dict[str, Any]:
 
 
 def full_ledger_at_the_charge(place: Path) -> dict[str, Any]:
-    ledger, out = small_books(place), Path("uncharged.json")
+    ledger, out = small_ledger(place), Path("uncharged.json")
     fill(place)
     return shown(onedraw(release_words(str(out), ledger=ledger)), out, 0, ledger)
 
 
 def full_ledger_at_settling(place: Path) -> dict[str, Any]:
-    ledger, out = small_books(place), Path("unsettled.json")
+    ledger, out = small_ledger(place), Path("unsettled.json")
     words = release_words(str(out), ledger=ledger)
     said = onedraw(words, lambda: during_the_draw(lambda: fill(place)))
     (place / "filler").unlink()
@@ -401,7 +401,7 @@ def full_ledger_at_settling(place: Path) -> dict[str, Any]:
     return shown(said, out, 0, ledger) | {"again": again}
 
 
-def small_books(place: Path) -> str:
+def small_ledger(place: Path) -> str:
     shutil.copy("fresh.db", place / "small.db")
     return str(place / "small.db")
 

@@ -88,7 +88,7 @@ FITS = {
 
 
 def fitted(path, name, budget, n=2000, **options):
-    """A fit of even tables, released without books."""
+    """A fit of even tables, released without a ledger."""
     from onedraw.mechanisms import PerturbedMode
 
     model, values = FITS[name]

@@ -13,15 +13,15 @@ def settings(release):
     return "good.json", "poor.json"
 
 
-def test_the_better_of_two_releases_is_chosen_for_one_charge_and_can_be_verified(run, settings, releases_booked):
-    code, out, _ = run("choose", *settings, "patients.csv", "--epsilon=4", "--ledger=books.db", "--out=choice.json")
+def test_the_better_of_two_releases_is_chosen_for_one_charge_and_can_be_verified(run, settings, releases_charged):
+    code, out, _ = run("choose", *settings, "patients.csv", "--epsilon=4", "--ledger=ledger.db", "--out=choice.json")
     assert code == 0
     assert "Chosen among 2: good.json" in " ".join(out.split())
-    assert releases_booked() == 3
-    assert run("verify", "choice.json", "--ledger=books.db")[0] == 0
+    assert releases_charged() == 3
+    assert run("verify", "choice.json", "--ledger=ledger.db")[0] == 0
     assert run("audit", "choice.json", "--budget=demo")[0] == 0
     code, out, _ = run(
-        "choose", *settings, "patients.csv", "--epsilon=4", "--ledger=books.db", "--out=again.json", "--json"
+        "choose", *settings, "patients.csv", "--epsilon=4", "--ledger=ledger.db", "--out=again.json", "--json"
     )
     assert json.loads(out)["chosen"] in settings
 
@@ -30,10 +30,10 @@ def test_the_better_of_two_releases_is_chosen_for_one_charge_and_can_be_verified
     ("files", "words"),
     [(("good.json", "good.json"), "two or more different"), (("good.json",), "two or more different"), (("good.json", "cost.json"), "different questions")],
 )  # fmt: skip
-def test_what_is_no_choice_is_refused_and_costs_nothing(run, release, releases_booked, settings, files, words):
+def test_what_is_no_choice_is_refused_and_costs_nothing(run, release, releases_charged, settings, files, words):
     assert release("cost", "mean", out="cost.json")[0] == 0
-    before = releases_booked()
-    code, _, err = run("choose", *files, "patients.csv", "--epsilon=1", "--ledger=books.db", "--out=choice.json")
+    before = releases_charged()
+    code, _, err = run("choose", *files, "patients.csv", "--epsilon=1", "--ledger=ledger.db", "--out=choice.json")
     assert code == 2
     assert words in " ".join(err.split())
-    assert releases_booked() == before
+    assert releases_charged() == before

@@ -110,10 +110,10 @@ def test_a_file_with_a_header_alone_has_no_scores(run, release, hospital):
     assert (code, out) == (0, "class,margin\n")
 
 
-def test_books_and_private_file_are_not_needed(run, release, hospital):
+def test_ledger_and_private_file_are_not_needed(run, release, hospital):
     release("cost", "linear", mechanism="least-squares", draws=1)
     before = run("predict", "release.json", "new.csv")[1]
-    for name in ("patients.csv", "books.db", "cost.yaml"):
+    for name in ("patients.csv", "ledger.db", "cost.yaml"):
         (hospital / name).unlink()
     assert run("predict", "release.json", "new.csv")[1] == before
 

@@ -26,7 +26,7 @@ columns:
 
 @pytest.fixture
 def place(tmp_path):
-    """A schema, a file of 120 patients, and books with room for a few releases."""
+    """A schema, a file of 120 patients, and a ledger with room for a few releases."""
     (tmp_path / "schema.yaml").write_text(SCHEMA)
     rows = [f"{'yes' if i % 3 else 'no'},{'abc'[i % 3]},{i % 100},{i % 7}" for i in range(120)]
     (tmp_path / "patients.csv").write_text("\n".join(["outcome,ward,age,visits", *rows]) + "\n")
@@ -35,7 +35,7 @@ def place(tmp_path):
 
 def release_arguments(**changes):
     options = {"schema": "schema.yaml", "target": "outcome", "model": "proportion", "epsilon": "1",
-               "ledger": "books.db", "dataset": "patients-2026", "out": "release.json"} | changes  # fmt: skip
+               "ledger": "ledger.db", "dataset": "patients-2026", "out": "release.json"} | changes  # fmt: skip
     return [
         "release",
         "patients.csv",
@@ -45,7 +45,7 @@ def release_arguments(**changes):
 
 def test_the_readme_walk_through(run, place):
     assert run("schema", "check", "schema.yaml", "patients.csv")[0] == 0
-    assert run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)[0] == 0
+    assert run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)[0] == 0
     code, out, _ = run(
         "plan", "--schema=schema.yaml", "--target=outcome", "--model=proportion", "--epsilon=1", "--rows=120"
     )
@@ -54,14 +54,14 @@ def test_the_readme_walk_through(run, place):
     code, out, err = run(*release_arguments())
     assert code == 0, err
     assert "differentially private" in out
-    code, out, _ = run("verify", "release.json", "--ledger", "books.db")
+    code, out, _ = run("verify", "release.json", "--ledger", "ledger.db")
     assert "Running time is not covered, as it says." in out
     assert code == 0
     assert "Authentic" in out
-    code, out, _ = run("ledger", "show", "books.db")
+    code, out, _ = run("ledger", "show", "ledger.db")
     assert code == 0
     assert "proportion of outcome" in out
-    assert run("ledger", "verify", "books.db")[0] == 0
+    assert run("ledger", "verify", "ledger.db")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_readme_walk_through(run, place):
 def test_every_question_is_released_from_csv_and_parquet(run, place, question, target, parameters):
     table = pa.csv.read_csv(place / "patients.csv")
     pyarrow.parquet.write_table(table, place / "patients.parquet")
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 9, "--delta", 1e-4)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 9, "--delta", 1e-4)
     for source in ("patients.csv", "patients.parquet"):
         arguments = release_arguments(model=question, target=target, out=f"{source}.json")
         arguments[1] = source
@@ -87,15 +87,15 @@ def test_every_question_is_released_from_csv_and_parquet(run, place, question, t
     ("schema", "check", "schema.yaml"),
     ("plan", "--schema=schema.yaml", "--target=ward", "--model=histogram", "--epsilon=1", "--rows=120"),
     ("ledger", "init", "new.db", "--dataset=d", "--epsilon=1"),
-    ("ledger", "show", "books.db"),
-    ("ledger", "verify", "books.db"),
-    ("ledger", "top-up", "books.db", "--dataset=patients-2026", "--epsilon=4", "--delta=1e-5"),
-    ("ledger", "close", "books.db", "--dataset=patients-2026"),
+    ("ledger", "show", "ledger.db"),
+    ("ledger", "verify", "ledger.db"),
+    ("ledger", "top-up", "ledger.db", "--dataset=patients-2026", "--epsilon=4", "--delta=1e-5"),
+    ("ledger", "close", "ledger.db", "--dataset=patients-2026"),
     ("verify", "release.json"),
     ("schema", "infer", "patients.csv"),
 ])  # fmt: skip
 def test_every_command_answers_json(run, place, command):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     run(*release_arguments())
     code, out, err = run(*command, "--json")
     assert code == 0, err
@@ -103,7 +103,7 @@ def test_every_command_answers_json(run, place, command):
 
 
 def test_a_spent_budget_exits_4_and_writes_nothing(run, place):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 0.5, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 0.5, "--delta", 1e-5)
     code, _, err = run(*release_arguments())
     assert code == 4
     assert "does not cover this release" in err
@@ -111,7 +111,7 @@ def test_a_spent_budget_exits_4_and_writes_nothing(run, place):
 
 
 def test_a_refused_promise_exits_3(run, place):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     code, _, err = run(*release_arguments(mechanism="direct", order="15"))
     assert code == 3
     assert "λ* = 2" in err
@@ -144,23 +144,23 @@ def test_a_refused_promise_exits_3(run, place):
     ],
 )
 def test_a_wrong_call_exits_2_with_a_paragraph_and_spends_nothing(run, place, changes, words):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     code, out, err = run(*release_arguments(**changes))
     assert code == 2, (out, err)
     assert words in re.sub(r"\s+", " ", err)
     assert not (place / "release.json").exists()
-    _, shown, _ = run("ledger", "show", "books.db", "--json")
+    _, shown, _ = run("ledger", "show", "ledger.db", "--json")
     assert json.loads(shown)["datasets"]["patients-2026"]["releases"] == 0
 
 
 def test_an_existing_output_is_refused_before_anything_is_spent(run, place):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     (place / "release.json").write_text("precious")
     code, _, err = run(*release_arguments())
     assert code == 2
     assert "exists already" in err
     assert (place / "release.json").read_text() == "precious"
-    assert json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["patients-2026"]["releases"] == 0
+    assert json.loads(run("ledger", "show", "ledger.db", "--json")[1])["datasets"]["patients-2026"]["releases"] == 0
 
 
 def test_release_requires_a_ledger(run, place):
@@ -177,7 +177,7 @@ def test_a_schema_without_bounds_says_what_to_add(run, place):
 
 
 def test_a_file_without_the_columns_is_refused_before_any_record(run, place):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     (place / "patients.csv").write_text("other\n1\n")
     code, _, err = run(*release_arguments())
     assert code == 2
@@ -185,7 +185,7 @@ def test_a_file_without_the_columns_is_refused_before_any_record(run, place):
 
 
 def test_an_edited_certificate_exits_3(run, place):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     run(*release_arguments())
     document = json.loads((place / "release.json").read_text())
     document["promise"]["epsilon"] = 0.1
@@ -199,7 +199,7 @@ def test_an_inferred_schema_says_so_on_the_certificate(run, place):
     _, inferred, _ = run("schema", "infer", "patients.csv")
     (place / "schema.yaml").write_text(inferred)
     assert "inferred_from" in inferred
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     code, _, err = run(*release_arguments())
     assert code == 0, err
     document = json.loads((place / "release.json").read_text())
@@ -207,10 +207,10 @@ def test_an_inferred_schema_says_so_on_the_certificate(run, place):
 
 
 @pytest.mark.parametrize(
-    "command", [["--help"], ["release", "--help"], ["ledger", "show", "books.db"], ["verify", "release.json"]]
+    "command", [["--help"], ["release", "--help"], ["ledger", "show", "ledger.db"], ["verify", "release.json"]]
 )
 def test_help_verify_and_ledger_load_no_jax(run, place, command):
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
     run(*release_arguments())
     code = (
         f"import sys; sys.argv = ['onedraw', *{command!r}]\n"
@@ -232,7 +232,7 @@ def test_the_readme_names_only_commands_that_exist(run):
 
 
 def test_a_person_with_several_records_is_protected_as_a_whole(run, place):
-    """The schema limits a person's records, the plan pays for all of them, the books are kept for the same unit."""
+    """The schema limits a person's records, the plan pays for all of them, the ledger is kept for the same unit."""
     (place / "schema.yaml").write_text(SCHEMA.replace("columns:", "person: who\nmax_records: 3\ncolumns:"))
     rows = [f"{'yes' if i % 3 else 'no'},a,{i % 100},1,p{i // 4}" for i in range(120)]
     (place / "patients.csv").write_text("\n".join(["outcome,ward,age,visits,who", *rows]) + "\n")
@@ -240,18 +240,20 @@ def test_a_person_with_several_records_is_protected_as_a_whole(run, place):
     code, _, err = run(*release_arguments(ledger="single.db"))
     assert code == 2
     assert "up to 1 record(s), in the plan one with up to 3" in re.sub(r"\s+", " ", err)
-    run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5, "--max-records", 3)
+    run(
+        "ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5, "--max-records", 3
+    )
     code, out, err = run(*release_arguments())
     assert code == 0, err
     assert "one person's up to 3 records" in out
-    assert run("verify", "release.json", "--ledger", "books.db")[0] == 0
+    assert run("verify", "release.json", "--ledger", "ledger.db")[0] == 0
 
 
 @pytest.mark.finding("S9")
 def test_a_curator_s_check_needs_a_terminal_and_shows_on_it_alone(run, hospital):
     """In a process of its own: a real pseudo-terminal for standard error, a pipe for standard output."""
     words = ["release", "patients.csv", "--schema=ill.yaml", "--target=ill", "--model=logistic", "--epsilon=5", "--draws=1",
-             "--mechanism=noisy-gradient", "--ledger=books.db", "--out=release.json", "--check"]  # fmt: skip
+             "--mechanism=noisy-gradient", "--ledger=ledger.db", "--out=release.json", "--check"]  # fmt: skip
     code, _, err = run(*words)
     assert code == 2
     assert "written to a terminal only" in err

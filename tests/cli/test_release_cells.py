@@ -47,13 +47,13 @@ def encoded(path):
 
 
 def released(run, path, question, column):
-    """Everything the command shows but the draw: exit code, words, files, books, certificate."""
+    """Everything the command shows but the draw: exit code, words, files, ledger, certificate."""
     for left in (*Path().glob("*.db*"), *Path().glob("release.json")):
         left.unlink()
-    od.Ledger.open("books.db", create=True).init("patients", od.ApproxDP(5.0, 1e-4))
+    od.Ledger.open("ledger.db", create=True).init("patients", od.ApproxDP(5.0, 1e-4))
     code, printed, said = run(
         "release", str(path), "--schema=schema.yaml", f"--target={column}", f"--model={question}", "--epsilon=1",
-        "--mechanism=diffused", "--ledger=books.db", "--out=release.json", "--seed=4", "--json",
+        "--mechanism=diffused", "--ledger=ledger.db", "--out=release.json", "--seed=4", "--json",
     )  # fmt: skip
     certificate = json.loads(Path("release.json").read_text()) if Path("release.json").exists() else {}
     for changing in ("draw", "prepared_at", "ledger"):
@@ -63,7 +63,7 @@ def released(run, path, question, column):
         "fields": sorted(json.loads(printed or "{}")),
         "said": said.replace(path.stem, "file"),
         "certificate": certificate,
-        "events": [event.kind for event in od.Ledger.open("books.db").events()],
+        "events": [event.kind for event in od.Ledger.open("ledger.db").events()],
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.cases import write_patients
 
 SCHEMA = ("--schema", "cost.yaml", "--model", "covariance", "--epsilon", 2)
-BOOKS = ("--ledger", "books.db", "--out", "release.json")
+LEDGER = ("--ledger", "ledger.db", "--out", "release.json")
 
 
 def test_a_covariance_is_planned_released_reported_verified_and_audited(run, hospital):
@@ -16,7 +16,9 @@ def test_a_covariance_is_planned_released_reported_verified_and_audited(run, hos
     assert code == 0, err
     assert "covariance of cost, age" in out
     assert "of a correlation" in out
-    code, out, err = run("release", "patients.csv", *SCHEMA, *BOOKS, "--columns", "cost,age,ward", "--report", "r.html")
+    code, out, err = run(
+        "release", "patients.csv", *SCHEMA, *LEDGER, "--columns", "cost,age,ward", "--report", "r.html"
+    )
     assert code == 0, err
     assert "correlation of age and cost" in out
     assert "std err" in out
@@ -25,16 +27,16 @@ def test_a_covariance_is_planned_released_reported_verified_and_audited(run, hos
     assert "deviation of cost" in page
     assert "The correlation matrix that was released" in page
     assert "heat map" in page
-    assert run("verify", "release.json", "--ledger", "books.db")[0] == 0
+    assert run("verify", "release.json", "--ledger", "ledger.db")[0] == 0
     code, out, err = run("audit", "release.json")
     assert code == 0, err
     assert "every stage" in out
-    assert "4 columns" not in run("ledger", "show", "books.db")[1]
-    assert "covariance of 3 columns" in run("ledger", "show", "books.db")[1]
+    assert "4 columns" not in run("ledger", "show", "ledger.db")[1]
+    assert "covariance of 3 columns" in run("ledger", "show", "ledger.db")[1]
 
 
 def test_all_numbers_and_counts_are_taken_and_everything_is_in_the_json(run, hospital):
-    code, out, err = run("release", "patients.csv", *SCHEMA, *BOOKS, "--json", "--delta", 0)
+    code, out, err = run("release", "patients.csv", *SCHEMA, *LEDGER, "--json", "--delta", 0)
     assert code == 0, err
     document = json.loads(out)
     assert [row["name"] for row in document["estimates"]] == [
@@ -59,7 +61,7 @@ def test_all_numbers_and_counts_are_taken_and_everything_is_in_the_json(run, hos
     ],
 )
 def test_what_does_nothing_is_refused_before_anything_is_spent(run, hospital, options, words):
-    code, _out, err = run("release", "patients.csv", *SCHEMA, *BOOKS, *options)
+    code, _out, err = run("release", "patients.csv", *SCHEMA, *LEDGER, *options)
     assert code == 2
     assert words in err
     assert not (hospital / "release.json").exists()
@@ -78,9 +80,9 @@ def test_a_person_with_several_records_costs_so_many_times_the_noise(run, hospit
     lines = (hospital / "patients.csv").read_text().splitlines()
     rows = [f"{line},{index // 3}" for index, line in enumerate(lines[1:])]
     (hospital / "persons.csv").write_text("\n".join([f"{lines[0]},id", *rows]) + "\n")
-    run("ledger", "init", "books.db", "--dataset", "q", "--epsilon", 10, "--max-records", 3)
+    run("ledger", "init", "ledger.db", "--dataset", "q", "--epsilon", 10, "--max-records", 3)
     code, out, err = run(
-        "release", "persons.csv", "--schema", "persons.yaml", "--model", "covariance", "--epsilon", 2, *BOOKS, "--json"
+        "release", "persons.csv", "--schema", "persons.yaml", "--model", "covariance", "--epsilon", 2, *LEDGER, "--json"
     )
     assert code == 0, err
     document = json.loads(out)

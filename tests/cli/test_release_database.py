@@ -27,7 +27,7 @@ def patients(hospital, postgresql):
 
 
 def certificate_of(path):
-    """What must be the same from every source: all but when it was, and where it stands in the books."""
+    """What must be the same from every source: all but when it was, and where it stands in the ledger."""
     document = json.loads(path.read_text())
     return {name: value for name, value in document.items() if name not in ("prepared_at", "ledger")}
 
@@ -41,7 +41,7 @@ def test_a_table_gives_the_same_draw_and_certificate_as_a_file_of_its_rows(relea
     one, other = certificate_of(hospital / "file.json"), certificate_of(hospital / "table.json")
     assert one["draw"] == other["draw"]
     assert one == other
-    assert od.verify(hospital / "table.json", ledger=od.Ledger.open(hospital / "books.db")).answer == "authentic"
+    assert od.verify(hospital / "table.json", ledger=od.Ledger.open(hospital / "ledger.db")).answer == "authentic"
 
 
 def test_a_sqlite_table_gives_them_too(release, hospital):
@@ -87,7 +87,7 @@ def test_every_command_that_reads_records_takes_a_table(run, release, patients):
     code, out, _ = run("schema", "check", "ill.yaml", patients, "--table=patients")
     assert (code, "patients has these columns and 300 records" in out) == (0, True)
     assert len(run("predict", "release.json", patients, "--table=patients")[1].splitlines()) == 301
-    code, _, err = run("evaluate", "release.json", patients, "--table=patients", "--epsilon=1", "--ledger=books.db", "--dataset=p", "--out=e.json")  # fmt: skip
+    code, _, err = run("evaluate", "release.json", patients, "--table=patients", "--epsilon=1", "--ledger=ledger.db", "--dataset=p", "--out=e.json")  # fmt: skip
     assert code == 0, err
 
 
@@ -102,7 +102,7 @@ def test_estimators_take_a_table(patients):
 
 @pytest.mark.postgresql
 def test_nothing_is_charged_where_the_table_cannot_be_opened_or_read(
-    run, release, patients, releases_booked, monkeypatch
+    run, release, patients, releases_charged, monkeypatch
 ):
     for source, table in [
         (patients, "nothing"), (patients, "patients; DROP TABLE patients"), (patients, None), ("patients.csv", "patients"),
@@ -120,7 +120,7 @@ def test_nothing_is_charged_where_the_table_cannot_be_opened_or_read(
 
     monkeypatch.setattr(database_tables.PostgreSQLTable, "check_whole", gone)
     assert release("cost", "mean", source=patients, table="patients")[0] == 2
-    assert releases_booked() == 0
+    assert releases_charged() == 0
 
 
 @pytest.mark.postgresql
@@ -143,14 +143,14 @@ def test_a_server_that_goes_after_the_charge_keeps_the_spend_and_the_release_is_
     assert SECRET not in out + err + unfinished
     assert "postgres:***@" in unfinished
     monkeypatch.setattr(database_tables.PostgreSQLTable, "parts", sound)
-    entry = json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["p"]
+    entry = json.loads(run("ledger", "show", "ledger.db", "--json")[1])["datasets"]["p"]
     assert entry["releases"] == 1
     resume = unfinished.partition("--resume ")[2].split()[0].strip("\"'`.,")
     code, out, err = release("cost", "mean", source=url, table="patients", resume=resume)
     assert code == 0, err
-    assert json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["p"]["releases"] == 1
+    assert json.loads(run("ledger", "show", "ledger.db", "--json")[1])["datasets"]["p"]["releases"] == 1
     assert SECRET not in out + err + (hospital / "release.json").read_text() + (
-        hospital / "books.db"
+        hospital / "ledger.db"
     ).read_bytes().decode("latin-1")
 
 
@@ -171,7 +171,7 @@ def test_no_command_shows_a_cell_of_an_odd_table(run, hospital, postgresql):
         connection.execute("CREATE VIEW t5 AS SELECT *, (ill::numeric > 0)::text AS bad FROM t0")
     codes = []
     for place in range(6):
-        code, out, err = run("release", url, f"--table=t{place}", "--schema=ill.yaml", "--target=ill", "--model=proportion", "--epsilon=1", "--ledger=books.db", f"--out=r{place}.json")  # fmt: skip
+        code, out, err = run("release", url, f"--table=t{place}", "--schema=ill.yaml", "--target=ill", "--model=proportion", "--epsilon=1", "--ledger=ledger.db", f"--out=r{place}.json")  # fmt: skip
         codes.append(code)
         assert SECRET not in out + err
     assert codes == [0, 2, 2, 0, 2, 2]
@@ -193,7 +193,7 @@ def postgresql_table(url, name, kind, last):
 
 
 def seen_outside(run, source, table, place):
-    """All that a release shows but the draw: exit code, words, books, certificate."""
+    """All that a release shows but the draw: exit code, words, ledger, certificate."""
     run("ledger", "init", f"{place}.db", "--dataset=p", "--epsilon=9", "--delta=1e-3")
     code, out, err = run(
         "release", source, f"--table={table}", "--schema=schema.yaml", "--target=age", "--model=mean", "--epsilon=1", "--seed=4",

@@ -20,7 +20,7 @@ from tests.source_cases import RECORD, SECRET, malformed_parquet
 @pytest.fixture
 def place(tmp_path, run):
     (tmp_path / "schema.yaml").write_text(SCHEMA)
-    run("ledger", "init", "books.db", "--dataset=p", "--epsilon=9", "--delta=1e-3")
+    run("ledger", "init", "ledger.db", "--dataset=p", "--epsilon=9", "--delta=1e-3")
     return tmp_path
 
 
@@ -47,7 +47,7 @@ def test_a_column_in_another_case_is_still_explained(run, place):
 
 
 def released(data, **changes):
-    options = {"schema": "schema.yaml", "target": "age", "model": "mean", "epsilon": 1, "ledger": "books.db", "out": "r.json"}  # fmt: skip
+    options = {"schema": "schema.yaml", "target": "age", "model": "mean", "epsilon": 1, "ledger": "ledger.db", "out": "r.json"}  # fmt: skip
     return ["release", data, *(f"--{name}={value}" for name, value in (options | changes).items())]
 
 

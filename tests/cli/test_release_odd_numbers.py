@@ -1,4 +1,4 @@
-"""Numbers nobody means: every numeric option answers in words, quickly, and nothing is booked where nothing is released."""
+"""Numbers nobody means: every numeric option answers in words, quickly, and nothing is charged where nothing is released."""
 
 import time
 
@@ -27,7 +27,7 @@ def place(tmp_path, run):
     (tmp_path / "schema.yaml").write_text(SCHEMA)
     rows = "\n".join(f"{'yes' if i % 3 else 'no'},{i},{i}" for i in range(100))
     (tmp_path / "patients.csv").write_text(f"ill,age,visits\n{rows}\n")
-    assert run("ledger", "init", "books.db", "--dataset=p", "--epsilon=1000", "--delta=1e-3")[0] == 0
+    assert run("ledger", "init", "ledger.db", "--dataset=p", "--epsilon=1000", "--delta=1e-3")[0] == 0
     return tmp_path
 
 
@@ -85,26 +85,28 @@ def test_no_numeric_option_of_plan_breaks_it(run, place):
 
 
 @pytest.mark.slow
-def test_no_numeric_option_of_release_breaks_it_or_books_what_is_not_released(run, place):
-    books = od.Ledger.open(place / "books.db")
-    asked = PLAN | {"epsilon": "0.001", "ledger": "books.db"}
+def test_no_numeric_option_of_release_breaks_it_or_charges_what_is_not_released(run, place):
+    ledger = od.Ledger.open(place / "ledger.db")
+    asked = PLAN | {"epsilon": "0.001", "ledger": "ledger.db"}
     for index, (name, value) in enumerate([*CONJUGATE[::2], ("seed", "-1"), ("seed", "1" + "0" * 400), ("seed", "x")]):
         if name in ("for_error", "simulate"):
             continue
-        before = books.account("p").reservations
+        before = ledger.account("p").reservations
         code, _, message = run("release", "patients.csv", *options(**asked | {name: value, "out": f"{index}.json"}))
         assert code in (0, 2, 3, 4), (name, value, message)
-        assert books.account("p").reservations - before == (code == 0), (name, value)
+        assert ledger.account("p").reservations - before == (code == 0), (name, value)
 
 
 @pytest.mark.slow
 def test_no_numeric_option_of_the_ledger_or_of_audit_breaks_it(run, place):
     for index, value in enumerate(REALS):
-        assert run("ledger", "init", "books.db", f"--dataset=e{index}", f"--epsilon={value}")[0] in (0, 2)
-        assert run("ledger", "init", "books.db", f"--dataset=f{index}", "--epsilon=1", f"--delta={value}")[0] in (0, 2)
-        assert run("ledger", "top-up", "books.db", "--dataset=p", f"--epsilon={value}")[0] in (0, 2)
+        assert run("ledger", "init", "ledger.db", f"--dataset=e{index}", f"--epsilon={value}")[0] in (0, 2)
+        assert run("ledger", "init", "ledger.db", f"--dataset=f{index}", "--epsilon=1", f"--delta={value}")[0] in (0, 2)
+        assert run("ledger", "top-up", "ledger.db", "--dataset=p", f"--epsilon={value}")[0] in (0, 2)
     for index, value in enumerate(WHOLE):
-        assert run("ledger", "init", "books.db", f"--dataset=m{index}", "--epsilon=1", f"--max-records={value}")[0] in (
+        assert run("ledger", "init", "ledger.db", f"--dataset=m{index}", "--epsilon=1", f"--max-records={value}")[
+            0
+        ] in (
             0,
             2,
         )
@@ -120,18 +122,18 @@ def test_no_numeric_option_of_the_ledger_or_of_audit_breaks_it(run, place):
 @pytest.mark.parametrize("epsilon", ["1e-30", "1e-320"])
 def test_a_release_whose_delta_covers_everything_states_an_epsilon_of_0(run, place, epsilon):
     """It was charged, drawn, and then lost: its certificate refused an ε of 0, which is what δ = 1e-6 leaves of 1e-30."""
-    asked = PLAN | {"epsilon": epsilon, "ledger": "books.db", "out": "release.json"}
+    asked = PLAN | {"epsilon": epsilon, "ledger": "ledger.db", "out": "release.json"}
     code, out, message = run("release", "patients.csv", *options(**asked))
     assert code == 0, message
     assert "ε = 0, δ" in out
-    assert run("verify", "release.json", "--ledger=books.db")[0] == 0
+    assert run("verify", "release.json", "--ledger=ledger.db")[0] == 0
 
 
 @pytest.mark.finding("C7")
 @pytest.mark.parametrize("seed", ["x", 1.5, True])
 def test_a_seed_that_is_none_is_refused_before_the_charge(place, seed):
-    books = od.Ledger.open(place / "books.db")
+    ledger = od.Ledger.open(place / "ledger.db")
     plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), n=50)
     with pytest.raises(errors.WrongCall, match="seed"):
-        od.release(plan, np.zeros(50), ledger=books, dataset="p", random_state=seed)
-    assert books.account("p").reservations == 0
+        od.release(plan, np.zeros(50), ledger=ledger, dataset="p", random_state=seed)
+    assert ledger.account("p").reservations == 0

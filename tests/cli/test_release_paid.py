@@ -31,16 +31,16 @@ columns:
 
 @pytest.fixture
 def place(run, tmp_path):
-    """A schema, 60 patients, and books with room for many releases; ``fresh.db`` is a copy of them."""
+    """A schema, 60 patients, and a ledger with room for many releases; ``fresh.db`` is a copy of it."""
     (tmp_path / "schema.yaml").write_text(SCHEMA)
     (tmp_path / "patients.csv").write_text("outcome,age\n" + "yes,70\nno,30\nno,45\n" * 20)
-    assert run("ledger", "init", "books.db", "--dataset", "patients-2026", "--epsilon", 50, "--delta", 1e-3)[0] == 0
-    shutil.copy(tmp_path / "books.db", tmp_path / "fresh.db")
+    assert run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 50, "--delta", 1e-3)[0] == 0
+    shutil.copy(tmp_path / "ledger.db", tmp_path / "fresh.db")
     return tmp_path
 
 
 @pytest.fixture
-def work(place):
+def run_worker(place):
     """Runs the worker in memory where there is a folder for it: a kill is the same there, and syncing takes no time."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = tempfile.TemporaryDirectory(dir=memory)
@@ -48,7 +48,7 @@ def work(place):
         if path.is_file():
             shutil.copy(path, folder.name)
 
-    def run_worker(*arguments):
+    def run(*arguments):
         completed = subprocess.run(
             [sys.executable, str(WORKER), *map(str, arguments)], cwd=folder.name, capture_output=True, text=True, check=False,
             timeout=500,
@@ -56,7 +56,7 @@ def work(place):
         assert completed.returncode == 0, completed.stderr
         return json.loads(completed.stdout)
 
-    yield run_worker
+    yield run
     folder.cleanup()
 
 
@@ -82,10 +82,10 @@ def check_finished(rounds):
         assert one["all_settled"], one
 
 
-def check_kills(work, rounds):
+def check_kills(run_worker, rounds):
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed of the moments: {seed}")
-    found = work("kill", rounds, seed)
+    found = run_worker("kill", rounds, seed)
     check_finished(found)
     # The moments do fall between the charge and the end: otherwise nothing would have been shown.
     assert any(one["seen"].startswith("charged") for one in found if one["code"] < 0)
@@ -93,46 +93,46 @@ def check_kills(work, rounds):
 
 
 @pytest.mark.finding("A4")
-def test_a_release_killed_at_a_random_moment_is_finished_under_the_same_charge(work):
-    check_kills(work, 20)
+def test_a_release_killed_at_a_random_moment_is_finished_under_the_same_charge(run_worker):
+    check_kills(run_worker, 20)
 
 
 @pytest.mark.slow
 @pytest.mark.finding("A4")
 @pytest.mark.parametrize("batch", range(20))
-def test_a_thousand_kills_lose_neither_a_spend_nor_a_draw(work, batch):
-    check_kills(work, 50)
+def test_a_thousand_kills_lose_neither_a_spend_nor_a_draw(run_worker, batch):
+    check_kills(run_worker, 50)
 
 
 @pytest.mark.slow
 @pytest.mark.finding("A4")
-def test_finishing_may_be_killed_at_any_step_too(work):
-    found = work("stages_of_finishing")
+def test_finishing_may_be_killed_at_any_step_too(run_worker):
+    found = run_worker("stages_of_finishing")
     check_finished(found)
     assert {"charged", "charged settled"} <= {one["seen"] for one in found}
 
 
 @pytest.mark.finding("A4")
-def test_a_release_killed_at_any_step_is_finished_under_the_same_charge(work):
-    found = work("stages")
+def test_a_release_killed_at_any_step_is_finished_under_the_same_charge(run_worker):
+    found = run_worker("stages")
     check_finished(found)
     assert {"claimed", "charged", "charged settled", "charged settled named"} <= {one["seen"] for one in found}
 
 
 @pytest.mark.finding("A4")
 def test_a_median_an_evaluation_and_a_choice_that_were_paid_for_are_never_lost(run, place, request):
-    words = ("--schema=schema.yaml", "--target=outcome", "--model=logistic", "--epsilon=5", "--ledger=books.db")
+    words = ("--schema=schema.yaml", "--target=outcome", "--model=logistic", "--epsilon=5", "--ledger=ledger.db")
     assert run("release", "patients.csv", *words, "--out=model.json")[0] == 0
     shutil.copy(place / "model.json", place / "other.json")
-    for name, found in request.getfixturevalue("work")("questions").items():
+    for name, found in request.getfixturevalue("run_worker")("questions").items():
         assert [one["code"] for one in found] == [-9, -9], name
         assert [one["seen"] for one in found] == ["charged", "charged"], name
         check_finished(found)
 
 
 @pytest.mark.finding("A4")
-def test_of_two_releases_to_one_file_the_second_is_refused_before_its_charge(work):
-    for one in work("race", 3):
+def test_of_two_releases_to_one_file_the_second_is_refused_before_its_charge(run_worker):
+    for one in run_worker("race", 3):
         assert one["codes"] == [0, 2], one
         assert one["charges"] == 1, one
         assert one["authentic"], one
@@ -141,8 +141,8 @@ def test_of_two_releases_to_one_file_the_second_is_refused_before_its_charge(wor
 
 
 @pytest.mark.finding("A4")
-def test_a_full_disk_is_noticed_before_the_charge_or_loses_nothing(work, small_disk):
-    found = work("disk", small_disk)
+def test_a_full_disk_is_noticed_before_the_charge_or_loses_nothing(run_worker, small_disk):
+    found = run_worker("disk", small_disk)
     refused = [found.pop("limit at the claim")]
     printed = found.pop("limit while writing")
     assert printed["code"] == 5, printed
@@ -196,16 +196,16 @@ def test_a_damaged_page_of_another_column_does_not_matter(run, place):
     assert charges(run) == 1
 
 
-def test_the_books_show_what_was_paid_for_and_not_finished(run, place):
-    assert "not finished" not in run("ledger", "show", "books.db")[1]
+def test_the_ledger_shows_what_was_paid_for_and_not_finished(run, place):
+    assert "not finished" not in run("ledger", "show", "ledger.db")[1]
     assert run(*arguments("patients.csv"))[0] == 0
-    assert "not finished" not in run("ledger", "show", "books.db")[1]
-    books = od.Ledger.open(place / "books.db")
-    entry = books.reserve("patients-2026", od.PureDP(0.01), label="proportion of outcome").entry
-    assert f"--resume {entry}, which charges nothing more." in run("ledger", "show", "books.db")[1]
-    padded = books.reserve("patients-2026", od.PureDP(0.01), timing=1e-12)
-    books.attempt(padded, 1e-12)
-    shown = run("ledger", "show", "books.db")[1]
+    assert "not finished" not in run("ledger", "show", "ledger.db")[1]
+    ledger = od.Ledger.open(place / "ledger.db")
+    entry = ledger.reserve("patients-2026", od.PureDP(0.01), label="proportion of outcome").entry
+    assert f"--resume {entry}, which charges nothing more." in run("ledger", "show", "ledger.db")[1]
+    padded = ledger.reserve("patients-2026", od.PureDP(0.01), timing=1e-12)
+    ledger.attempt(padded, 1e-12)
+    shown = run("ledger", "show", "ledger.db")[1]
     assert f"--resume {padded.entry}, which charges nothing more but γ₂, for the work of another attempt." in shown
     assert "with padded work (γ₂ = 1e-12)" in shown
     assert "another attempt at entry" in shown
@@ -224,12 +224,12 @@ def spoil(path, *, column):
 
 def arguments(source="patients.csv", **changes):
     options = {"schema": "schema.yaml", "target": "outcome", "model": "proportion", "epsilon": 0.01, "mechanism": "concentrated",
-               "ledger": "books.db", "out": "release.json"} | changes  # fmt: skip
+               "ledger": "ledger.db", "out": "release.json"} | changes  # fmt: skip
     return ["release", source, *(f"--{name}={value}" for name, value in options.items())]
 
 
 def charges(run):
-    return json.loads(run("ledger", "show", "books.db", "--json")[1])["datasets"]["patients-2026"]["releases"]
+    return json.loads(run("ledger", "show", "ledger.db", "--json")[1])["datasets"]["patients-2026"]["releases"]
 
 
 @pytest.mark.finding("C1")

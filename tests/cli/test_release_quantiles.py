@@ -14,7 +14,7 @@ def test_a_median_is_planned_released_verified_audited_and_reported(run, release
     code, out, _ = release("cost", "median", report="report.html")
     assert code == 0
     assert "95 % interval" in out
-    assert run("verify", "release.json", "--ledger=books.db")[0] == 0
+    assert run("verify", "release.json", "--ledger=ledger.db")[0] == 0
     assert "median" in (hospital / "report.html").read_text()
     code, out, _ = run("audit", "release.json", "--budget=demo")
     assert code == 0
@@ -54,11 +54,11 @@ def test_counts_have_whole_quantiles_and_an_inter_quartile_range(release, hospit
         ("cost", "median", {"mechanism": "direct"}, "No mechanism is called"),
     ],
 )
-def test_what_is_no_quantile_is_refused_and_costs_nothing(release, releases_booked, target, model, options, words):
+def test_what_is_no_quantile_is_refused_and_costs_nothing(release, releases_charged, target, model, options, words):
     code, _, err = release(target, model, **options)
     assert code == 2
     assert words in " ".join(err.split())
-    assert releases_booked() == 0
+    assert releases_charged() == 0
 
 
 def test_a_released_model_is_evaluated_on_held_out_records(run, release, hospital):
@@ -68,36 +68,36 @@ def test_a_released_model_is_evaluated_on_held_out_records(run, release, hospita
         "release.json",
         "patients.csv",
         "--epsilon=2",
-        "--ledger=books.db",
+        "--ledger=ledger.db",
         "--out=evaluation.json",
         "--report=evaluation.html",
     )
     assert code == 0
     assert "AUC" in out
     assert "predicted yes" in out
-    assert run("verify", "evaluation.json", "--ledger=books.db")[0] == 0
+    assert run("verify", "evaluation.json", "--ledger=ledger.db")[0] == 0
     assert "roc-title" in (hospital / "evaluation.html").read_text()
     assert run("audit", "evaluation.json", "--budget=demo")[0] == 0
     code, out, _ = run(
-        "evaluate", "release.json", "patients.csv", "--epsilon=2", "--ledger=books.db", "--out=second.json", "--json"
+        "evaluate", "release.json", "patients.csv", "--epsilon=2", "--ledger=ledger.db", "--out=second.json", "--json"
     )
     assert json.loads(out)["scores"]["figures"]["AUC"]["low"] < 1.0
 
 
-def test_what_cannot_be_evaluated_is_refused_and_costs_nothing(run, release, releases_booked):
+def test_what_cannot_be_evaluated_is_refused_and_costs_nothing(run, release, releases_charged):
     assert release("cost", "median")[0] == 0
     code, _, err = run(
-        "evaluate", "release.json", "patients.csv", "--epsilon=2", "--ledger=books.db", "--out=evaluation.json"
+        "evaluate", "release.json", "patients.csv", "--epsilon=2", "--ledger=ledger.db", "--out=evaluation.json"
     )
     assert code == 2
     assert "predicts nothing" in err
-    assert releases_booked() == 1
+    assert releases_charged() == 1
 
 
 def test_a_median_needs_no_jax(hospital):
     program = (
         "import sys; from onedraw.cli import main\n"
-        "sys.argv = 'onedraw release patients.csv --schema cost.yaml --target cost --model median --epsilon 1 --ledger books.db --out m.json'.split()\n"
+        "sys.argv = 'onedraw release patients.csv --schema cost.yaml --target cost --model median --epsilon 1 --ledger ledger.db --out m.json'.split()\n"
         "main(); assert not {'jax', 'sklearn', 'matplotlib'} & set(sys.modules), 'loaded'"
     )
     subprocess.run([sys.executable, "-c", program], cwd=hospital, check=True, capture_output=True)

@@ -40,7 +40,7 @@ def test_every_model_is_released_reported_verified_and_predicts(run, release, ho
     page = (hospital / "report.html").read_text()
     assert "<html" in page
     assert "smoker" in page
-    assert run("verify", "release.json", "--ledger", "books.db")[0] == 0
+    assert run("verify", "release.json", "--ledger", "ledger.db")[0] == 0
     code, scores, err = run("predict", "release.json", "new.csv")
     assert code == 0, err
     assert len(scores.splitlines()) == 4
@@ -56,7 +56,7 @@ def test_counts_are_released_reported_audited_and_predicted(run, release, hospit
     page = (hospital / "report.html").read_text()
     assert "Regression of counts" in page
     assert ">Rate</th>" in page
-    assert run("verify", "release.json", "--ledger", "books.db")[0] == 0
+    assert run("verify", "release.json", "--ledger", "ledger.db")[0] == 0
     code, scores, err = run("predict", "release.json", "new.csv")
     assert code == 0, err
     name, *rates = scores.split()
@@ -67,12 +67,12 @@ def test_counts_are_released_reported_audited_and_predicted(run, release, hospit
     assert "is what its plan declares" in out
 
 
-def test_counts_without_what_they_need_are_refused_before_anything_is_spent(release, releases_booked):
+def test_counts_without_what_they_need_are_refused_before_anything_is_spent(release, releases_charged):
     for target, model, words in (("visits", "negative-binomial", "dispersion=r"), ("cost", "poisson", "kind: count")):
         code, _, err = release(target, model)
         assert code == 2
         assert words in err
-    assert releases_booked() == 0
+    assert releases_charged() == 0
 
 
 @pytest.mark.slow
@@ -98,12 +98,12 @@ def test_a_network_is_released_where_its_assumption_is_named(run, release, targe
     assert ((values >= 0) & (values <= (1 if target == "ill" else 20000))).all()
 
 
-def test_a_network_without_a_named_assumption_exits_3(release, releases_booked, hospital):
+def test_a_network_without_a_named_assumption_exits_3(release, releases_charged, hospital):
     code, _, err = release("ill", "network-classifier")
     assert code == 3
     assert "accept" in err
     assert not (hospital / "release.json").exists()
-    assert releases_booked() == 0
+    assert releases_charged() == 0
 
 
 def test_coefficients_and_intercept_come_in_the_units_of_the_columns(run, release, hospital):
@@ -306,14 +306,14 @@ def test_pure_budgets_are_kept_too(release):
         ("cost", "quantile", {"quantile": "1.5"}, "level"),
     ],
 )  # fmt: skip
-def test_a_wrong_call_exits_2_writes_nothing_and_spends_nothing(release, releases_booked, hospital, target, model, options, words):  # fmt: skip
+def test_a_wrong_call_exits_2_writes_nothing_and_spends_nothing(release, releases_charged, hospital, target, model, options, words):  # fmt: skip
     before = {path.name: path.read_bytes() for path in hospital.iterdir() if path.is_file()}
     code, out, err = release(target, model, **options)
     assert code == 2, (out, err)
     assert words in re.sub(r"\s+", " ", err)
     assert "Traceback" not in err
     assert {path.name: path.read_bytes() for path in hospital.iterdir() if path.is_file()} == before
-    assert releases_booked() == 0
+    assert releases_charged() == 0
 
 
 def test_undeclared_classes_are_noticed_before_the_file_is_opened(release):

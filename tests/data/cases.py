@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.data.shards import Part, combine, test_block
-from onedraw.data.sums import Block, Work, block_rows, blocked, check_room
+from onedraw.data.sums import Block, Summation, block_rows, blocked, check_room
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class PartedRows:
 
     def sum(self, statistic: Any, *public: Any) -> Any:
         check_room(self.n, statistic, *public)
-        work = Work(self.readings, statistic, public)
-        test = test_block(self.records.schema, work.columns, block_rows(self.n))
-        sums = map(work.of_all, self.parts(work.columns))
-        parts = [Part(number, rows, work.digest(test), total) for number, (rows, total) in enumerate(sums)]
-        return combine(self.engine.mishap(parts), len(self.engine.cuts) + 1, self.n, work.digest(test))
+        summation = Summation(self.readings, statistic, public)
+        test = test_block(self.records.schema, summation.columns, block_rows(self.n))
+        sums = map(summation.of_all, self.parts(summation.columns))
+        parts = [Part(number, rows, summation.digest(test), total) for number, (rows, total) in enumerate(sums)]
+        return combine(self.engine.mishap(parts), len(self.engine.cuts) + 1, self.n, summation.digest(test))
 
     def parts(self, columns: tuple[str, ...]) -> list[list[Block]]:
         batches = list(self.records.batches(columns))

@@ -232,8 +232,8 @@ def people():
 
 
 @pytest.fixture
-def books(tmp_path):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+def ledger(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("people", od.ApproxDP(50.0, 1e-3))
     return ledger
 
@@ -276,12 +276,12 @@ def test_a_fit_larger_than_memory_reads_the_database_once_and_gives_the_file_s_r
     assert {name for name in here if here[name] != there[name]} <= {"prepared_at"}
     assert released[1].diagnostics["passes"] > 5
     assert len(scans) == 1
-    assert {path.name for path in tmp_path.iterdir()} <= {"records.sqlite", "books.db"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"records.sqlite", "ledger.db"}
 
 
 @pytest.mark.postgresql
 def test_a_server_that_goes_in_the_middle_of_a_reading_keeps_the_spend_and_the_release_is_resumed(
-    postgresql, books, monkeypatch
+    postgresql, ledger, monkeypatch
 ):
     """The table is longer than the 16 MB that the driver asks for at a time."""
     url = postgresql.new_place()
@@ -299,14 +299,14 @@ def test_a_server_that_goes_in_the_middle_of_a_reading_keeps_the_spend_and_the_r
     monkeypatch.setattr(PostgreSQLTable, "_batches", cut)
     records = od.read(od.DatabaseTable(url, "people"), SCHEMA, target="age", batch_rows=1000)
     with pytest.raises(FileMismatch, match=r"the table people could not be read to its end.*Try again") as lost:
-        od.release(plan, records, ledger=books)
+        od.release(plan, records, ledger=ledger)
     assert len(passes) == 1
     assert SECRET not in "".join(traceback.format_exception(lost.value)).replace(f'SECRET = "{SECRET}"', "")
-    (entry,) = [event for event in books.events() if str(event.kind) == "reserved"]
+    (entry,) = [event for event in ledger.events() if str(event.kind) == "reserved"]
     monkeypatch.setattr(PostgreSQLTable, "_batches", sound)
     records = od.read(od.DatabaseTable(url, "people"), SCHEMA, target="age")
-    od.release(plan, records, ledger=books, resume=entry.entry)
-    assert [str(event.kind) for event in books.events()].count("reserved") == 1
+    od.release(plan, records, ledger=ledger, resume=entry.entry)
+    assert [str(event.kind) for event in ledger.events()].count("reserved") == 1
 
 
 def test_a_sqlite_file_replaced_between_two_passes_is_read_on_as_it_was(tmp_path):

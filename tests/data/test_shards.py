@@ -18,15 +18,15 @@ from onedraw.data import Schema, read
 from onedraw.data import shards as held_parts
 from onedraw.data.shards import (
     CountedFile,
-    EncodedRecords,
     Files,
     Pass,
+    ShardedRecords,
     combine,
     remove_orphans,
     row_groups,
     write_part,
 )
-from onedraw.data.sums import Reading, Statistic, Work
+from onedraw.data.sums import Reading, Statistic, Summation
 from onedraw.errors import CannotWrite, FileMismatch
 
 SCHEMA = Schema.from_dict({"columns": {"x": {"kind": "number", "lower": 0, "upper": 9, "missing": 0}}})
@@ -60,8 +60,8 @@ from onedraw.data.shards import write_part
 print(write_part(str(scratch()), [{{"x": np.ones(3)}}]).path, flush=True)
 {body}
 """
-    surroundings = os.environ | {"ONEDRAW_SCRATCH": str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=surroundings, capture_output=True, text=True, check=False)
+    environment = os.environ | {"ONEDRAW_SCRATCH": str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     return Path(done.stdout.strip()), done
 
 
@@ -101,19 +101,19 @@ def parts(tmp_path):
     x = np.random.default_rng(0).integers(0, 10, 100).astype(float)
     files = tuple(write_part(str(tmp_path), [{"x": piece}]) for piece in np.split(x, [20, 70]))
     source = read({"x": x}, SCHEMA)
-    records = EncodedRecords(SCHEMA, None, 100, Files(files))
+    records = ShardedRecords(SCHEMA, None, 100, Files(files))
     return records, files, source
 
 
 def task(records, files, token=None, memory=2**20, readings=()):
-    return Pass(records.in_files(()), files, Work(readings, Total()), token, memory)
+    return Pass(records.in_files(()), files, Summation(readings, Total()), token, memory)
 
 
 def test_parts_are_read_as_they_were_written_and_add_up(parts):
     records, files, source = parts
-    work = task(records, files)
+    asked = task(records, files)
     assert np.array_equal(
-        combine([work.part(k) for k in (2, 0, 1)], 3, 100, work.work.digest(work.test)), source.sum(Total())
+        combine([asked.part(k) for k in (2, 0, 1)], 3, 100, asked.summation.digest(asked.test)), source.sum(Total())
     )
     assert {stat.S_IMODE(os.stat(file.path).st_mode) for file in files} == {0o600}
     assert np.array_equal(np.concatenate(list(records.values("x"))), np.concatenate(list(source.values("x"))))
@@ -122,9 +122,9 @@ def test_parts_are_read_as_they_were_written_and_add_up(parts):
 def test_a_part_without_records_adds_zeros(parts, tmp_path):
     records, files, source = parts
     more = (*files, write_part(str(tmp_path), []))
-    work = task(records, more)
+    asked = task(records, more)
     assert np.array_equal(
-        combine([work.part(k) for k in range(4)], 4, 100, work.work.digest(work.test)), source.sum(Total())
+        combine([asked.part(k) for k in range(4)], 4, 100, asked.summation.digest(asked.test)), source.sum(Total())
     )
 
 
@@ -132,11 +132,11 @@ def test_a_worker_holds_the_parts_it_was_asked_for_last(parts, monkeypatch):
     records, files, _ = parts
     monkeypatch.setattr(held_parts, "HELD", type(held_parts.HELD)())
     one = 2 * 8 * 128  # a block of 128 places: values and weights
-    work = task(records, files, "token", memory=2 * one, readings=((Doubled(), ()),))
+    asked = task(records, files, "token", memory=2 * one, readings=((Doubled(), ()),))
     for number in (0, 1, 0, 2):
-        work.part(number)
+        asked.part(number)
     assert list(held_parts.HELD.blocks) == [("token", 0), ("token", 2)]
-    assert work.part(1).sum[0] == 2 * sum(
+    assert asked.part(1).sum[0] == 2 * sum(
         np.concatenate([batch["x"] for batch in files[1].batches(None, dict.fromkeys(["x"]))])
     )
 
@@ -145,10 +145,10 @@ def test_a_worker_lets_go_of_what_it_holds_after_the_last_pass_and_not_during_on
     records, files, source = parts
     monkeypatch.setattr(held_parts, "HELD", type(held_parts.HELD)())
     monkeypatch.setattr(held_parts, "HELD_SECONDS", 0.05)
-    work = task(records, files, "token", readings=((Doubled(), ()),))
-    work.part(0)
+    asked = task(records, files, "token", readings=((Doubled(), ()),))
+    asked.part(0)
     with held_parts.HELD.in_use():  # a pass that takes longer than that
-        held_parts.HELD.get(("token", 1), work._blocks(1), work.memory)
+        held_parts.HELD.get(("token", 1), asked._blocks(1), asked.memory)
         time.sleep(0.2)
         assert ("token", 1) in held_parts.HELD.blocks
     deadline = time.monotonic() + 30
@@ -156,7 +156,8 @@ def test_a_worker_lets_go_of_what_it_holds_after_the_last_pass_and_not_during_on
         time.sleep(0.02)
     assert not held_parts.HELD.blocks
     assert np.array_equal(
-        combine([work.part(k) for k in range(3)], 3, 100, work.work.digest(work.test)), [2, 1] * source.sum(Total())
+        combine([asked.part(k) for k in range(3)], 3, 100, asked.summation.digest(asked.test)),
+        [2, 1] * source.sum(Total()),
     )
 
 
@@ -173,10 +174,11 @@ def parquet(tmp_path):
 def test_row_groups_in_parts_are_every_record_once(parquet, count):
     files, source = parquet
     parts = row_groups(files, count)
-    records = EncodedRecords(SCHEMA, None, 1000, Files(parts))
-    work = task(records, parts)
+    records = ShardedRecords(SCHEMA, None, 1000, Files(parts))
+    asked = task(records, parts)
     assert np.array_equal(
-        combine([work.part(k) for k in range(count)], count, 1000, work.work.digest(work.test)), source.sum(Total())
+        combine([asked.part(k) for k in range(count)], count, 1000, asked.summation.digest(asked.test)),
+        source.sum(Total()),
     )
     assert max(part.rows for part in parts) <= 1000 / count + 100
     assert np.array_equal(np.concatenate(list(records.values("x"))), np.concatenate(list(source.values("x"))))

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import onedraw as od
 from onedraw.data import Schema, read, sums
 from onedraw.data.shards import test_block
-from onedraw.data.sums import BLOCK, USUAL, Blocks, Statistic, Work, block_rows, blocked
+from onedraw.data.sums import BLOCK, USUAL, Blocks, Statistic, Summation, block_rows, blocked
 from onedraw.errors import FileMismatch, InvalidModel, WrongCall
 from onedraw.mechanisms import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, schema_features
-from onedraw.models.fit.sums import Measured, NewtonSums
+from onedraw.models.fit.sums import FitRows, NewtonSums
 from onedraw.models.moments.measured import Layout, SecondMoments
 from onedraw.models.row_model import Rows
 from onedraw.models.sums import exact_sums
@@ -129,7 +129,7 @@ def test_any_partition_and_order_gives_the_same_integers(cuts, random):
 def measured():
     """A reading in measured coordinates, and its public numbers."""
     root = np.eye(WIDTH - 1) + 0.1 * np.random.default_rng(3).standard_normal((WIDTH - 1, WIDTH - 1))
-    return Measured(Layout(WIDTH - 1)), np.zeros(WIDTH - 1), root, 1.3, 2.0, np.array([0.0, 1.0])
+    return FitRows(Layout(WIDTH - 1)), np.zeros(WIDTH - 1), root, 1.3, 2.0, np.array([0.0, 1.0])
 
 
 def test_a_fit_is_the_same_draw_on_parts_in_memory_and_streamed(tmp_path, plan):
@@ -209,7 +209,7 @@ def test_a_path_of_noisy_gradients_is_the_same_draw_as_one_loop_and_pass_by_pass
 def test_a_part_that_is_lost_doubled_or_computed_otherwise_is_refused_and_the_spend_is_kept(
     tmp_path, plan, records, mishap, reason
 ):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("people", od.ApproxDP(4.0, 1e-4))
     parted = replace(records, engine=Parted((200, 400), mishap=mishap))
     with pytest.raises(FileMismatch, match=reason):
@@ -301,11 +301,11 @@ def test_blocks_added_up_several_to_a_call_give_the_same_integers(n, monkeypatch
 def test_what_travels_to_a_worker_can_be_pickled_and_gives_the_same_digest():
     reading, *public = measured()
     readings = (ROWS, ()), (Scaled(1.0), ()), (reading, tuple(public))
-    work = Work(readings, NEWTON, (2.0**14, 2.0, np.ones(WIDTH)))
-    test = test_block(SCHEMA, work.columns, block_rows(N))
-    assert pickle.loads(pickle.dumps(work)).digest(test) == work.digest(test)
-    moved = replace(work, public=(2.0**14, 2.0, np.ones(WIDTH) * (1 + 1e-9)))
-    assert moved.digest(test) != work.digest(test)
+    summation = Summation(readings, NEWTON, (2.0**14, 2.0, np.ones(WIDTH)))
+    test = test_block(SCHEMA, summation.columns, block_rows(N))
+    assert pickle.loads(pickle.dumps(summation)).digest(test) == summation.digest(test)
+    moved = replace(summation, public=(2.0**14, 2.0, np.ones(WIDTH) * (1 + 1e-9)))
+    assert moved.digest(test) != summation.digest(test)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ from onedraw.data import Schema, read
 from onedraw.models import Gaussian, Logistic, schema_features
 from onedraw.models.row_model import Rows
 from onedraw.models.sums.exact_sums import Scaled
-from onedraw.models.fit.sums import Measured, NewtonSums
+from onedraw.models.fit.sums import FitRows, NewtonSums
 from onedraw.models.moments.measured import Layout
 
 path, memory = sys.argv[1:]
@@ -340,7 +340,7 @@ schema = Schema.from_dict({"columns": {**{f"x{k}": {"kind": "number", "lower": -
 model = Logistic(**schema_features(schema, "y"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
 
 def total(records):
-    rows = model.summarise(records).records.read_as(Scaled()).read_as(Measured(Layout(d)), np.zeros(d), np.eye(d), 0.5, 2.0, np.array([0.0, 1.0]))
+    rows = model.summarise(records).records.read_as(Scaled()).read_as(FitRows(Layout(d)), np.zeros(d), np.eye(d), 0.5, 2.0, np.array([0.0, 1.0]))
     return [int(rows.sum(NewtonSums(model.fit_loss), 2.0**14, 2.0, np.ones(d + 1))[0]) for _ in range(3)]
 
 few = {name: np.tile(np.array([0.5, -0.25] if name != "y" else [1, 0]), 40_000) for name in schema.columns}

@@ -15,7 +15,7 @@ def a_table_of_patients(url: str) -> str:
 
 
 @pytest.fixture
-def surroundings(request, monkeypatch):
+def environment(request, monkeypatch):
     """Called with a page's name: sets what the page takes for granted."""
 
     def prepare(page: str) -> None:

@@ -81,9 +81,9 @@ def prose_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if path.name != "quickstart.md"], ids=lambda path: path.name)
-def test_the_code_of_every_page_runs_and_prints_what_the_page_shows(path, tmp_path, monkeypatch, surroundings):
+def test_the_code_of_every_page_runs_and_prints_what_the_page_shows(path, tmp_path, monkeypatch, environment):
     monkeypatch.chdir(tmp_path)
-    surroundings(path.name)
+    environment(path.name)
     expected = len(re.findall(r"^```python$", path.read_text(encoding="utf-8"), re.MULTILINE))
     assert run_page(path) == expected
 

@@ -22,10 +22,10 @@ def blocks_of(page: str) -> list[str]:
     return BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
 
 
-def paste(blocks: list[str], folder: Path, **surroundings: str) -> str:
+def paste(blocks: list[str], folder: Path, **environment: str) -> str:
     """What the shell prints; any command that fails is a failure."""
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)], cwd=folder, env=os.environ | surroundings,
+        ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)], cwd=folder, env=os.environ | environment,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -18,7 +18,7 @@ JARGON = {
     r"n·w|λ·s|s₀": "symbols of a theorem",
     r"\bslack\b": "say what δ is",
     r"prior still pulls|stand out of its noise|not eligible|no number to turn": "say what is wrong and what helps",
-    r"\bbooks\b(?!\.db)": "the ledger",
+    r"\bbooks\b": "the ledger",
     r"\brooms?\b": "names of our own folders",
 }
 """What no newcomer can know, and what to write instead."""

@@ -33,8 +33,8 @@ def data():
 
 
 @pytest.fixture
-def books(tmp_path):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+def ledger(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", od.ApproxDP(3.0, 1e-4))
     return ledger
 
@@ -60,49 +60,49 @@ class Watched:
 # ── the ledger ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_fit_is_charged_before_it_reads_a_row(data, books):
+def test_a_fit_is_charged_before_it_reads_a_row(data, ledger):
     X, y = data
     seen = []
     rows = Watched(X, seen)
 
     class Noting(list):
         def append(self, what):
-            super().append((what, fits(books)))
+            super().append((what, fits(ledger)))
 
     rows.seen = Noting()
-    od.DPLinearRegression(1.0, **FIT, ledger=books, dataset="patients").fit(rows, y)
+    od.DPLinearRegression(1.0, **FIT, ledger=ledger, dataset="patients").fit(rows, y)
     assert rows.seen[0] == ("read", 1)
 
 
-def test_a_spent_budget_raises_and_nothing_is_read(data, books, tmp_path):
+def test_a_spent_budget_raises_and_nothing_is_read(data, ledger, tmp_path):
     X, y = data
-    model = od.DPLinearRegression(2.0, **FIT, ledger=str(tmp_path / "books.db"), dataset="patients").fit(X, y)
+    model = od.DPLinearRegression(2.0, **FIT, ledger=str(tmp_path / "ledger.db"), dataset="patients").fit(X, y)
     assert model.certificate_.ledger.dataset == "patients"
     seen = []
     with pytest.raises(BudgetSpent):
         clone(model).fit(Watched(X, seen), y)
     assert seen == []
-    assert fits(books) == 1
+    assert fits(ledger) == 1
     with pytest.raises(WrongCall, match="no dataset name"):
-        od.DPLinearRegression(0.1, **FIT, ledger=books).fit(X, y)
-    assert od.verify(model.certificate_, ledger=books).answer == "authentic"
+        od.DPLinearRegression(0.1, **FIT, ledger=ledger).fit(X, y)
+    assert od.verify(model.certificate_, ledger=ledger).answer == "authentic"
 
 
-def test_columns_are_charged_too(books):
-    od.DPMean(1.0, bounds=(0, 1), ledger=books, dataset="patients").fit(np.zeros(50))
-    assert fits(books) == 1
+def test_columns_are_charged_too(ledger):
+    od.DPMean(1.0, bounds=(0, 1), ledger=ledger, dataset="patients").fit(np.zeros(50))
+    assert fits(ledger) == 1
     seen = []
     with pytest.raises(BudgetSpent):
-        od.DPProportion(5.0, classes=[0, 1], ledger=books, dataset="patients").fit(Watched(np.zeros(50), seen))
+        od.DPProportion(5.0, classes=[0, 1], ledger=ledger, dataset="patients").fit(Watched(np.zeros(50), seen))
     assert seen == []
 
 
-def test_copies_share_the_ledger(data, books):
-    model = od.DPLinearRegression(1.0, **FIT, ledger=books, dataset="patients")
-    assert clone(model).ledger is books
-    assert copy.deepcopy(model).ledger is books
-    assert pickle.loads(pickle.dumps(model)).fit(*data).ledger is not books
-    assert fits(books) == 1
+def test_copies_share_the_ledger(data, ledger):
+    model = od.DPLinearRegression(1.0, **FIT, ledger=ledger, dataset="patients")
+    assert clone(model).ledger is ledger
+    assert copy.deepcopy(model).ledger is ledger
+    assert pickle.loads(pickle.dumps(model)).fit(*data).ledger is not ledger
+    assert fits(ledger) == 1
 
 
 @pytest.mark.finding("C9")
@@ -130,20 +130,20 @@ def test_a_refused_fit_leaves_an_estimator_as_it_was(data, unfitted):
     assert all(after[name] is value for name, value in before.items())
 
 
-def test_where_warnings_are_errors_a_fit_that_warns_spends_nothing(data, books):
+def test_where_warnings_are_errors_a_fit_that_warns_spends_nothing(data, ledger):
     X, y = data
-    pipeline = make_pipeline(StandardScaler(), od.DPLinearRegression(1.0, **FIT, ledger=books, dataset="patients"))
+    pipeline = make_pipeline(StandardScaler(), od.DPLinearRegression(1.0, **FIT, ledger=ledger, dataset="patients"))
     with pytest.raises(NotCovered):
         pipeline.fit(X, y)
-    assert fits(books) == 0
+    assert fits(ledger) == 0
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
-def test_parallel_fits_are_all_charged(data, books, backend):
+def test_parallel_fits_are_all_charged(data, ledger, backend):
     X, y = data
-    models = [od.DPLinearRegression(0.5, **FIT, ledger=books, dataset="patients") for _ in range(4)]
+    models = [od.DPLinearRegression(0.5, **FIT, ledger=ledger, dataset="patients") for _ in range(4)]
     fitted = Parallel(n_jobs=2, backend=backend)(delayed(model.fit)(X, y) for model in models)
-    assert fits(books) == 4
+    assert fits(ledger) == 4
     assert len({model.intercept_ for model in fitted}) == 4
 
 
@@ -151,27 +151,27 @@ def test_parallel_fits_are_all_charged(data, books, backend):
 
 
 @pytest.mark.filterwarnings("ignore::onedraw.estimators.NotCovered")
-def test_a_cross_validation_is_charged_fold_by_fold_and_stops_where_the_budget_ends(data, books):
-    model = od.DPLinearRegression(1.0, **FIT, ledger=books, dataset="patients")
+def test_a_cross_validation_is_charged_fold_by_fold_and_stops_where_the_budget_ends(data, ledger):
+    model = od.DPLinearRegression(1.0, **FIT, ledger=ledger, dataset="patients")
     assert np.isfinite(cross_val_score(model, *data, cv=2)).all()
-    assert fits(books) == 2
+    assert fits(ledger) == 2
     with pytest.raises(BudgetSpent):
         cross_val_score(model, *data, cv=3, error_score="raise")
-    spent = fits(books)
+    spent = fits(ledger)
     with pytest.raises(ValueError, match="fits failed"):
         cross_val_score(model, *data, cv=2)
-    assert fits(books) == spent
+    assert fits(ledger) == spent
 
 
 @pytest.mark.filterwarnings("ignore::onedraw.estimators.NotCovered")
-def test_a_search_scores_what_the_budget_cannot_bear_as_nan(data, books):
-    model = od.DPLinearRegression(1.0, **FIT, ledger=books, dataset="patients")
+def test_a_search_scores_what_the_budget_cannot_bear_as_nan(data, ledger):
+    model = od.DPLinearRegression(1.0, **FIT, ledger=ledger, dataset="patients")
     search = GridSearchCV(model, {"prior_scale": [1.0, 2.0, 4.0]}, cv=2, refit=False)
     with pytest.warns(FitFailedWarning), pytest.warns(UserWarning, match="non-finite"):
         search.fit(*data)
     scores = np.array([search.cv_results_[f"split{fold}_test_score"] for fold in range(2)])
     assert np.isnan(scores).any()
-    assert np.isfinite(scores).sum() == fits(books)
+    assert np.isfinite(scores).sum() == fits(ledger)
     with pytest.raises(BudgetSpent):
         GridSearchCV(model, {"prior_scale": [1.0, 2.0]}, cv=2, error_score="raise").fit(*data)
 

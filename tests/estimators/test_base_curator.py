@@ -96,14 +96,14 @@ def test_what_is_not_as_declared_is_shown_on_the_terminal_and_the_release_is_the
 @pytest.mark.finding("S9")
 @pytest.mark.parametrize("bad", [False, True])
 def test_without_a_terminal_it_is_refused_whatever_the_records_are(bad, tmp_path):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("patients", od.ApproxDP(3.0, 1e-5))
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("patients", od.ApproxDP(3.0, 1e-5))
     column = ["?"] * 50 if bad else ["no"] * 50
-    model = od.DPProportion(1.0, classes=["no", "yes"], check="curator", ledger=books, dataset="patients")
+    model = od.DPProportion(1.0, classes=["no", "yes"], check="curator", ledger=ledger, dataset="patients")
     with pytest.raises(errors.WrongCall, match="written to a terminal only") as refused:
         model.fit(column)
     assert "Nothing was read or charged" in str(refused.value)
-    assert all(event.kind != Kind.RESERVED for event in books.events("patients"))
+    assert all(event.kind != Kind.RESERVED for event in ledger.events("patients"))
 
 
 def test_the_question_is_always_asked_where_somebody_can_answer(monkeypatch):

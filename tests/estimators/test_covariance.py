@@ -1,4 +1,4 @@
-"""DPCovariance: what scikit-learn's covariances have, with errors, through the one door."""
+"""DPCovariance: what scikit-learn's covariances have, with errors, by `release` like any other."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_arrays_with_bounds_lists_and_odd_cells_are_read_by_rule() -> None:
     assert np.isfinite(od.DPCovariance(epsilon=1.0, bounds=bounds, random_state=1).fit(odd).location_).all()
 
 
-def test_a_spend_is_booked_and_the_release_verifies(tmp_path) -> None:
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+def test_a_spend_is_charged_and_the_release_verifies(tmp_path) -> None:
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", od.ApproxDP(2.0, 1e-5))
     found = od.DPCovariance(epsilon=1.0, schema=SCHEMA, ledger=ledger).fit(patients(500))
     assert od.verify(found.certificate_, ledger=ledger).answer == "authentic"

@@ -200,26 +200,26 @@ def test_no_response_can_make_it_fail(fitted, y):
         assert od.evaluate(model, X, y, epsilon=1.0, **options).certificate.n == 8
 
 
-# ── books, certificate, report ───────────────────────────────────────────────────────────────────────────────
+# ── ledger, certificate, report ──────────────────────────────────────────────────────────────────────────────
 
 
 def test_it_is_charged_once_and_verified_and_refused_when_nothing_is_left(tmp_path, fitted, held_out):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("held-out", od.PureDP(1.0))
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("held-out", od.PureDP(1.0))
     found = od.evaluate(
         fitted,
         *held_out,
         epsilon=0.7,
         classes=[0, 1],
         batch=True,
-        ledger=books,
+        ledger=ledger,
         dataset="held-out",
         out=tmp_path / "e.json",
     )
-    assert od.verify(tmp_path / "e.json", ledger=books).answer == "authentic"
-    assert books.remaining("held-out").spent_epsilon == pytest.approx(0.7)
+    assert od.verify(tmp_path / "e.json", ledger=ledger).answer == "authentic"
+    assert ledger.remaining("held-out").spent_epsilon == pytest.approx(0.7)
     with pytest.raises(BudgetSpent):
-        od.evaluate(fitted, *held_out, epsilon=0.7, classes=[0, 1], batch=True, ledger=books, dataset="held-out")
+        od.evaluate(fitted, *held_out, epsilon=0.7, classes=[0, 1], batch=True, ledger=ledger, dataset="held-out")
     assert found.at(0.8).auc.high - found.at(0.8).auc.low < found.auc.high - found.auc.low
 
 
@@ -232,10 +232,10 @@ def test_nothing_is_read_before_the_charge(tmp_path, held_out):
             type(self).seen += int((X != 0).any())
             return np.tile([[0.5, 0.5]], (len(X), 1))
 
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("held-out", od.PureDP(0.1))
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("held-out", od.PureDP(0.1))
     with pytest.raises(BudgetSpent):
-        od.evaluate(Spy(), *held_out, epsilon=0.7, classes=[0, 1], ledger=books, dataset="held-out")
+        od.evaluate(Spy(), *held_out, epsilon=0.7, classes=[0, 1], ledger=ledger, dataset="held-out")
     assert Spy.seen == 0
 
 

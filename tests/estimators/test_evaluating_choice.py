@@ -51,23 +51,23 @@ def law_of(plan, losses):
     return selection_law(-eta * sums, np.ones(len(sums)), flip="flip" in plan.parameters)
 
 
-def test_the_best_setting_wins_and_the_books_are_charged_once(tmp_path, settings, held_out):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("held-out", od.PureDP(1.0))
+def test_the_best_setting_wins_and_the_ledger_is_charged_once(tmp_path, settings, held_out):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("held-out", od.PureDP(1.0))
     found = od.choose(
         settings,
         *held_out,
         epsilon=1.0,
         classes=[0, 1],
         batch=True,
-        ledger=books,
+        ledger=ledger,
         dataset="held-out",
         out=tmp_path / "c.json",
     )
     assert found.name == "logistic"
     assert found.model is settings["logistic"]
-    assert books.remaining("held-out").spent_epsilon == pytest.approx(1.0, rel=1e-4)
-    assert od.verify(tmp_path / "c.json", ledger=books).answer == "authentic"
+    assert ledger.remaining("held-out").spent_epsilon == pytest.approx(1.0, rel=1e-4)
+    assert od.verify(tmp_path / "c.json", ledger=ledger).answer == "authentic"
     assert any("paid for itself" in note.statement for note in found.certificate.data.notes)
 
 

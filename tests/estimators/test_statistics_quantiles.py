@@ -53,10 +53,10 @@ def test_without_an_interval_all_goes_to_the_quantile_and_the_reason_is_said(fit
 
 
 def test_it_is_cloned_and_charged_like_any_estimator(tmp_path, fitted):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("p", od.PureDP(1.0))
-    model = clone(od.DPQuantile(1.0, delta=0.0, bounds=(0, 1000), ledger=books, dataset="p")).fit(fitted[1])
-    assert books.remaining("p").spent_epsilon == pytest.approx(1.0, rel=1e-4)
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("p", od.PureDP(1.0))
+    model = clone(od.DPQuantile(1.0, delta=0.0, bounds=(0, 1000), ledger=ledger, dataset="p")).fit(fitted[1])
+    assert ledger.remaining("p").spent_epsilon == pytest.approx(1.0, rel=1e-4)
     assert model.certificate_.draw.names == ["median"]
 
 

@@ -239,7 +239,7 @@ def pairs(kind, make, plains):
 
 
 class Read(BaseException):
-    """Carries what arrived at the door past every handler."""
+    """Carries what arrived at the release past every handler."""
 
 
 def encoded(estimator, *data):
@@ -558,8 +558,8 @@ def test_one_word_in_a_csv_does_not_move_the_estimate_of_two_thousand_records():
     ids=lambda column: str(column.dtype),
 )
 def test_a_type_that_one_record_forced_on_its_column_does_not_stop_a_fit(tmp_path, column):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("d", od.ApproxDP(50.0, 1e-3))
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("d", od.ApproxDP(50.0, 1e-3))
     for estimator in (od.DPProportion(1.0, classes=[0, 1]), od.DPMean(1.0, bounds=(0, 1))):
-        estimator.set_params(ledger=books, dataset="d", mechanism="diffused").fit(column)
+        estimator.set_params(ledger=ledger, dataset="d", mechanism="diffused").fit(column)
         assert math.isfinite(estimator.draws_[0, 0])

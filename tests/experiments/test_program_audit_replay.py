@@ -40,7 +40,7 @@ CONJUGATE = {
 
 
 def program_for(mechanism, model, budget=BUDGET):
-    """The library's door for whatever n comes: n is public, so a plan for it may be made."""
+    """The library's `release` for whatever n comes: n is public, so a plan for it may be made."""
     plans = {}
 
     def program(data, ledger):
@@ -145,9 +145,9 @@ def command_line(question, target):
             Path("schema.yaml").write_text(SCHEMA)
             rows = [f"{cell},40" if target == "outcome" else f"yes,{cell}" for cell in cells]
             Path("people.csv").write_text("\n".join(["outcome,age", *rows]) + "\n")
-            od.Ledger.open("books.db", create=True).init("replayed", od.ApproxDP(5.0, 1e-4))
+            od.Ledger.open("ledger.db", create=True).init("replayed", od.ApproxDP(5.0, 1e-4))
             arguments = ["release", "people.csv", "--schema=schema.yaml", f"--target={target}", f"--model={question}", "--epsilon=1", "--mechanism=diffused",
-                         "--ledger=books.db", "--out=release.json", "--seed=4", "--json"]  # fmt: skip
+                         "--ledger=ledger.db", "--out=release.json", "--seed=4", "--json"]  # fmt: skip
             patch.setattr(sys, "argv", ["onedraw", *arguments])
             printed = io.StringIO()
             try:
@@ -162,7 +162,7 @@ def command_line(question, target):
                 certificate.pop(changing, None)
             return {
                 "code": code, "files": sorted(path.name for path in Path().iterdir()), "certificate": certificate,
-                "events": [event.kind for event in od.Ledger.open("books.db").events()],
+                "events": [event.kind for event in od.Ledger.open("ledger.db").events()],
                 "fields printed": sorted(json.loads(printed.getvalue() or "{}")),
             }  # fmt: skip
 
@@ -329,8 +329,8 @@ def test_a_difference_names_the_place_and_never_a_value(mean_model):
 
 
 @pytest.fixture
-def books(tmp_path):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+def ledger(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init(DATASET, od.ApproxDP(50.0, 1e-2))
     return ledger
 
@@ -340,37 +340,37 @@ def plan(mean_model):
     return od.calibrate(od.Diffused(), mean_model, BUDGET, n=4)
 
 
-def released(plan, books, **options):
-    return od.release(plan, [0.1, -0.2, 0.3, 0.0], ledger=books, dataset=DATASET, **options).certificate
+def released(plan, ledger, **options):
+    return od.release(plan, [0.1, -0.2, 0.3, 0.0], ledger=ledger, dataset=DATASET, **options).certificate
 
 
-def test_honest_releases_raise_no_finding(plan, books):
-    assert audit_releases([released(plan, books) for _ in range(3)], books) == []
+def test_honest_releases_raise_no_finding(plan, ledger):
+    assert audit_releases([released(plan, ledger) for _ in range(3)], ledger) == []
 
 
-def test_one_draw_released_twice_for_one_spend_is_caught(plan, books):
+def test_one_draw_released_twice_for_one_spend_is_caught(plan, ledger):
     """The same certificate twice, and the subtler case: a second draw under the first one's entry."""
-    first, second = released(plan, books), released(plan, books)
-    twice = {finding.what for finding in audit_releases([first, first], books)}
+    first, second = released(plan, ledger), released(plan, ledger)
+    twice = {finding.what for finding in audit_releases([first, first], ledger)}
     assert "one spend paid for 2 certificates" in twice
     assert "the same draw stands in more than one place" in twice
     borrowed = second.model_copy(update={"ledger": first.ledger})
-    found = {finding.what for finding in audit_releases([first, borrowed], books)}
+    found = {finding.what for finding in audit_releases([first, borrowed], ledger)}
     assert found == {"one spend paid for 2 certificates", "it is not the certificate that was settled"}
 
 
-def test_a_draw_that_was_never_charged_is_caught(plan, books):
+def test_a_draw_that_was_never_charged_is_caught(plan, ledger):
     free = od.release(plan, [0.1, -0.2, 0.3, 0.0]).certificate
-    assert [finding.what for finding in audit_releases([released(plan, books), free], books)] == [
+    assert [finding.what for finding in audit_releases([released(plan, ledger), free], ledger)] == [
         "it was never charged"
     ]
 
 
-def test_a_seed_reused_across_two_releases_is_caught(plan, books, monkeypatch):
+def test_a_seed_reused_across_two_releases_is_caught(plan, ledger, monkeypatch):
     """A program whose "secure" generator starts from one seed: equal draws under two honest spends."""
     monkeypatch.setattr(samplers, "secure_generator", lambda: samplers.seeded_generator(3))
-    certificates = [released(plan, books), released(plan, books)]
-    assert {finding.what for finding in audit_releases(certificates, books)} == {
+    certificates = [released(plan, ledger), released(plan, ledger)]
+    assert {finding.what for finding in audit_releases(certificates, ledger)} == {
         "the same draw stands in more than one place"
     }
     assert audit_freshness(lambda data, ledger: od.release(plan, data, ledger=ledger, dataset=DATASET), [0.0] * 4) != []
@@ -380,18 +380,18 @@ def test_fresh_randomness_raises_no_finding(plan):
     assert audit_freshness(lambda data, ledger: od.release(plan, data, ledger=ledger, dataset=DATASET), [0.0] * 4) == []
 
 
-def test_a_seeded_release_is_named(plan, books):
-    assert [finding.what for finding in audit_releases([released(plan, books, random_state=5)], books)] == [
+def test_a_seeded_release_is_named(plan, ledger):
+    assert [finding.what for finding in audit_releases([released(plan, ledger, random_state=5)], ledger)] == [
         "it was seeded and is not private"
     ]
 
 
-def test_a_certificate_charged_for_another_plan_is_caught(plan, mean_model, books):
+def test_a_certificate_charged_for_another_plan_is_caught(plan, mean_model, ledger):
     heavier = od.calibrate(od.Diffused(), mean_model, od.ApproxDP(5.0, 1e-5), n=4)
     certificate = od.release(heavier, [0.0] * 4).certificate
-    forged = certificate.model_copy(update={"ledger": released(plan, books).ledger})
+    forged = certificate.model_copy(update={"ledger": released(plan, ledger).ledger})
     assert "another plan was charged than the one it states" in {
-        finding.what for finding in audit_releases([forged], books)
+        finding.what for finding in audit_releases([forged], ledger)
     }
 
 

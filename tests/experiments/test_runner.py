@@ -211,9 +211,9 @@ def test_wrong_numbers_are_refused():
             Options(**wrong)
 
 
-def test_the_surroundings_of_processes_are_taken_back_and_what_is_set_stays():
+def test_the_environment_of_processes_is_taken_back_and_what_is_set_stays():
     before = dict(os.environ)
-    with runner._surroundings({"ONEDRAW_TOY": "1", "PATH": "nowhere"}):
+    with runner._environment({"ONEDRAW_TOY": "1", "PATH": "nowhere"}):
         assert os.environ["ONEDRAW_TOY"] == "1"
         assert os.environ["PATH"] == before["PATH"]
     assert dict(os.environ) == before

@@ -206,10 +206,10 @@ def made(case: Case) -> dict[str, Any]:
     words = [word.replace("_", " ") if word.count("_") else word for word in case.words.split()]
     if words[0] == "baseline":
         return made_in_python(case.name, BASELINES[words[1]]())
-    page, out, books = Path(f"{case.name}.html"), Path(f"{case.name}.json"), f"{case.name}.db"
-    command(["ledger", "init", books, "--dataset", "clinic", "--epsilon", "50", "--delta", "1e-4"])
+    page, out, ledger = Path(f"{case.name}.html"), Path(f"{case.name}.json"), f"{case.name}.db"
+    command(["ledger", "init", ledger, "--dataset", "clinic", "--epsilon", "50", "--delta", "1e-4"])
     planning, choosing = words[0] == "plan", words[0] == "choose"
-    files = [] if planning else ["--ledger", books, "--seed", "1", "--out", str(out)]
+    files = [] if planning else ["--ledger", ledger, "--seed", "1", "--out", str(out)]
     pages = [] if choosing else ["--report", str(page)]
     shown = json.loads(command([*words, *files, *pages, "--json"]))
     kept: dict[str, Any] = {"command": f"onedraw {case.words}".strip()}

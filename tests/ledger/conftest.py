@@ -1,4 +1,4 @@
-"""Books to test with, in SQLite and in PostgreSQL; every test gets a schema of its own."""
+"""Ledgers to test with, in SQLite and in PostgreSQL; every test gets a schema of its own."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ BACKENDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
 
 @pytest.fixture(params=BACKENDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where new books may be opened: a path, or a PostgreSQL URL."""
+    """Where a new ledger may be opened: a path, or a PostgreSQL URL."""
     if request.param == "sqlite":
-        return str(tmp_path / "books.db")
+        return str(tmp_path / "ledger.db")
     server: PostgreSQLServer = request.getfixturevalue("postgresql")
     return server.new_place()
 
 
 @pytest.fixture
 def ledger(place: str) -> Ledger:
-    """New, empty books."""
+    """New and empty."""
     return Ledger.open(place, create=True)
 
 

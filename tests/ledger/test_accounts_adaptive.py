@@ -1,7 +1,7 @@
 """An analyst who looks at a draw before deciding what to spend next: the budget holds all the same.
 
 The attack is computed, not simulated. After a Gaussian first release the analyst knows its privacy loss L, and takes whichever of
-the promises that the books accept makes the rest worst: δ = E_P[max over accepted M of δ_M(ε − L)], by quadrature.
+the promises that the ledger accepts makes the rest worst: δ = E_P[max over accepted M of δ_M(ε − L)], by quadrature.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_an_analyst_who_chooses_in_view_of_a_draw_stays_within_the_budget() -> N
 
 
 def test_the_attack_exceeds_an_accountant_of_fixed_lists() -> None:
-    """The planted fault: the tight total of what stands in the books, asked after each draw."""
+    """The planted fault: the tight total of what stands in the ledger, asked after each draw."""
     accepted = {promise: compose(FIRST, promise).implies(BUDGET) for promise in CANDIDATES}
     assert adaptive_delta(accepted.__getitem__) > 2.5 * BUDGET.stated_delta
 
@@ -127,7 +127,7 @@ def spend_until_refused(ledger: Ledger, promise: Promise, most: int = 400) -> in
     ids=["few large ones", "Gaussian ones", "many small ones"],
 )
 def test_each_filter_keeps_what_it_is_for(tmp_path: Path, promise: Promise, filter_name: str, at_least: int) -> None:
-    ledger = Ledger.open(tmp_path / "books.db", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", BUDGET)
     accepted = spend_until_refused(ledger, promise)
     left = ledger.remaining("patients")
@@ -262,7 +262,7 @@ def test_what_is_declared_and_never_drawn_stays_spent(ledger: Ledger) -> None:
 
 
 def test_a_list_beside_other_spends_is_read_at_its_delta(tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "books.db", create=True)
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", BUDGET)
     ledger.reserve("patients", PureDP(0.5))
     ledger.declare("patients", LIST, delta=1e-6)
@@ -293,10 +293,10 @@ def test_a_list_that_is_none_is_refused(ledger: Ledger) -> None:
         ledger.declare("patients", PureDP(1.0))  # type: ignore[arg-type]
 
 
-# ── books written before there were filters ──
+# ── ledgers written before there were filters ──
 
 
-def old_books(path: Path, promises: list[Promise]) -> Ledger:
+def old_ledger(path: Path, promises: list[Promise]) -> Ledger:
     """Format 1: a budget without an order, and promises that only their tight total kept."""
     content = {"budget": BUDGET.to_dict(), "unit": Unit().to_dict(), "note": ""}
     reserved = {"gamma": 0.0, "part": None, "seeded": False, "label": "", "plan": ""}
@@ -318,8 +318,8 @@ def old_books(path: Path, promises: list[Promise]) -> Ledger:
 
 
 @pytest.mark.finding("10.11")
-def test_books_that_only_the_total_of_a_list_kept_are_read_and_take_no_new_spend(tmp_path: Path) -> None:
-    ledger = old_books(tmp_path / "books.db", [FIRST, PureDP(1.33)])
+def test_a_ledger_that_only_the_total_of_a_list_kept_is_read_and_takes_no_new_spend(tmp_path: Path) -> None:
+    ledger = old_ledger(tmp_path / "ledger.db", [FIRST, PureDP(1.33)])
     with pytest.raises(BudgetSpent, match="fixed before the first draw"):
         ledger.reserve("patients", PureDP(1e-6))
     left = ledger.remaining("patients")
@@ -334,8 +334,8 @@ def test_books_that_only_the_total_of_a_list_kept_are_read_and_take_no_new_spend
     ledger.reserve("patients", PureDP(0.1))
 
 
-def test_older_books_that_a_filter_keeps_go_on(tmp_path: Path) -> None:
-    ledger = old_books(tmp_path / "books.db", [GaussianDP(0.1), PureDP(0.1)])
+def test_an_older_ledger_that_a_filter_keeps_goes_on(tmp_path: Path) -> None:
+    ledger = old_ledger(tmp_path / "ledger.db", [GaussianDP(0.1), PureDP(0.1)])
     assert ledger.account("patients").order == 8.22
     ledger.reserve("patients", GaussianDP(0.1))
     assert ledger.verify().remarks == ()

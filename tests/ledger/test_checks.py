@@ -1,4 +1,4 @@
-"""One budget, one name: what could be taken for a name that stands in the books is refused."""
+"""One budget, one name: what could be taken for a name that stands in the ledger is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onedraw.privacy import PureDP
 @pytest.fixture
 def place(tmp_path: Path) -> str:
     """In SQLite alone: names are looked at before a database is."""
-    return str(tmp_path / "books.db")
+    return str(tmp_path / "ledger.db")
 
 
 LOOK_LIKE_D = {

@@ -143,7 +143,7 @@ def test_a_payload_that_is_not_canonical_is_refused() -> None:
 
 
 def test_format_1_hashes_to_what_it_always_has() -> None:
-    """Golden: books written by any version must verify for ever, so this number never changes."""
+    """Golden: ledgers written by any version must verify for ever, so this number never changes."""
     text = '{"format":1,"library":"0.1.0","time":"2026-01-01T00:00:00Z"}'
     assert event_hash(1, "e1", "book-opened", "", text, "0" * 64) == GOLDEN
 

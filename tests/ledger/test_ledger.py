@@ -386,7 +386,7 @@ def test_parts_need_public_sizes(ledger: Ledger, sizes: dict[str, int]) -> None:
 # ── opening, copying, keeping up ──
 
 
-def test_books_are_found_again(ledger: Ledger, place: str) -> None:
+def test_a_ledger_is_found_again(ledger: Ledger, place: str) -> None:
     ledger.init("patients", PureDP(1.0))
     ledger.reserve("patients", PureDP(0.5))
     again = Ledger.open(place)
@@ -395,7 +395,7 @@ def test_books_are_found_again(ledger: Ledger, place: str) -> None:
     assert Ledger.open(place, create=True).head() == ledger.head()
 
 
-def test_books_are_never_made_by_accident(place: str) -> None:
+def test_a_ledger_is_never_made_by_accident(place: str) -> None:
     with pytest.raises(LedgerError, match=r"no ledger at.*create=True"):
         Ledger.open(place)
     with pytest.raises(LedgerError, match="no ledger at"):
@@ -418,7 +418,7 @@ def test_a_copy_is_the_same_ledger(ledger: Ledger) -> None:
     assert clone(ledger) is ledger
 
 
-def test_a_pickled_ledger_opens_the_same_books(ledger: Ledger) -> None:
+def test_a_pickled_ledger_opens_the_same_file(ledger: Ledger) -> None:
     ledger.init("patients", PureDP(1.0))
     worker = pickle.loads(pickle.dumps(ledger))
     worker.reserve("patients", PureDP(0.75))
@@ -446,7 +446,7 @@ def test_importing_the_ledger_loads_no_database_library() -> None:
 # ── the chain, attacked through the database ──
 
 
-def a_small_book(ledger: Ledger) -> None:
+def a_small_ledger(ledger: Ledger) -> None:
     ledger.init("patients", PureDP(1.0), note="note")
     ledger.declare_parts("patients", "region", {"north": 1200, "south": 800})
     ledger.settle(ledger.reserve("patients", PureDP(0.25), part="north", label="one"), "ab" * 32)
@@ -457,7 +457,7 @@ def a_small_book(ledger: Ledger) -> None:
 def test_the_database_refuses_changes(ledger: Ledger, direct_sql: Callable[..., object], place: str) -> None:
     from sqlalchemy.exc import DBAPIError
 
-    a_small_book(ledger)
+    a_small_ledger(ledger)
     attempts = {
         "UPDATE onedraw_events SET dataset = 'others' WHERE sequence = 4": "append-only",
         "DELETE FROM onedraw_events WHERE sequence = 4": "append-only",
@@ -481,7 +481,7 @@ def test_the_database_refuses_changes(ledger: Ledger, direct_sql: Callable[..., 
 def test_a_changed_byte_in_the_database_is_caught(
     ledger: Ledger, unguarded: Callable[..., object], column: str
 ) -> None:
-    a_small_book(ledger)
+    a_small_ledger(ledger)
     assert ledger.verify().ok
     for event in ledger.events():
         old = dict(zip(("entry", "kind", "dataset", "payload", "previous", "hash"), astuple(event)[1:], strict=True))[
@@ -499,7 +499,7 @@ def test_a_changed_byte_in_the_database_is_caught(
 
 
 def test_a_moved_or_missing_event_is_caught(ledger: Ledger, unguarded: Callable[..., object]) -> None:
-    a_small_book(ledger)
+    a_small_ledger(ledger)
     unguarded("UPDATE onedraw_events SET sequence = 70 WHERE sequence = 7")
     with pytest.raises(LedgerError, match="broken at event 7"):
         ledger.verify()

@@ -1,4 +1,4 @@
-"""Many processes, and processes that die: the books never accept too much and never lose a spend."""
+"""Many processes, and processes that die: the ledger never accepts too much and never loses a spend."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from onedraw.privacy import PureDP
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Path:
+def ledger_file(tmp_path: Path) -> Path:
     """A small ledger on disk."""
-    path = tmp_path / "books.db"
+    path = tmp_path / "ledger.db"
     Ledger.open(path, create=True).init("patients", PureDP(1.0))
     return path
 
@@ -68,7 +68,7 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_becomes_a_ledger_only_when_asked(tmp_path: Path) -> None:
-    path = tmp_path / "books.db"
+    path = tmp_path / "ledger.db"
     path.touch()
     with pytest.raises(LedgerError, match="the file is empty"):
         Ledger.open(path)
@@ -78,7 +78,7 @@ def test_an_empty_file_becomes_a_ledger_only_when_asked(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_a_newer_format_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "books.db"
+    path = tmp_path / "ledger.db"
     with pytest.raises(LedgerError, match="no ledger"):
         Ledger.open(path)
     place = storage_at(path)
@@ -88,29 +88,29 @@ def test_a_ledger_of_a_newer_format_is_refused(tmp_path: Path) -> None:
         Ledger.open(path)
 
 
-def test_a_damaged_file_is_refused(books: Path) -> None:
-    content = bytearray(books.read_bytes())
+def test_a_damaged_file_is_refused(ledger_file: Path) -> None:
+    content = bytearray(ledger_file.read_bytes())
     content[4096:8192] = bytes(4096)
-    books.write_bytes(content)
+    ledger_file.write_bytes(content)
     with pytest.raises(LedgerError):
-        Ledger.open(books).verify()
+        Ledger.open(ledger_file).verify()
 
 
-def test_a_ledger_that_disappears_is_not_made_anew(books: Path) -> None:
-    ledger = Ledger.open(books)
-    books.unlink()
+def test_a_ledger_that_disappears_is_not_made_anew(ledger_file: Path) -> None:
+    ledger = Ledger.open(ledger_file)
+    ledger_file.unlink()
     with pytest.raises(LedgerError, match="no ledger at"):
         ledger.reserve("patients", PureDP(0.5))
-    assert not books.exists()
+    assert not ledger_file.exists()
 
 
 @pytest.mark.parametrize("place", [":memory:", "", "sqlite://", "sqlite:///:memory:"])
-def test_books_in_memory_are_refused(place: str) -> None:
+def test_a_ledger_in_memory_is_refused(place: str) -> None:
     with pytest.raises(LedgerError, match="in memory"):
         Ledger.open(place, create=True)
 
 
-@pytest.mark.parametrize(("place", "reason"), [("mysql://host/books", "not in 'mysql'"), ("://", "cannot be read")])
+@pytest.mark.parametrize(("place", "reason"), [("mysql://host/ledger", "not in 'mysql'"), ("://", "cannot be read")])
 def test_other_databases_are_refused(place: str, reason: str) -> None:
     with pytest.raises(LedgerError, match=reason):
         Ledger.open(place)
@@ -119,15 +119,15 @@ def test_other_databases_are_refused(place: str, reason: str) -> None:
 # ── not writable ──
 
 
-def test_new_books_in_a_place_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
-    for path in (Path("/proc/books.db"), tmp_path / "no such folder" / "books.db"):
+def test_a_new_ledger_in_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    for path in (Path("/proc/ledger.db"), tmp_path / "no such folder" / "ledger.db"):
         with pytest.raises(CannotWrite, match="cannot be written"):
             Ledger.open(path, create=True)
 
 
-def test_a_read_only_ledger_can_be_read_but_nothing_is_reserved(books: Path) -> None:
+def test_a_read_only_ledger_can_be_read_but_nothing_is_reserved(ledger_file: Path) -> None:
     """SQLite itself refuses the write, as on a read-only disk; file modes do not bind root."""
-    ledger = Ledger.open(f"sqlite:///{books}?mode=ro")
+    ledger = Ledger.open(f"sqlite:///{ledger_file}?mode=ro")
     assert ledger.remaining("patients").epsilon == 1.0
     assert ledger.verify().ok
     with pytest.raises(CannotWrite, match=r"cannot be written \(attempt to write a readonly database\)"):
@@ -153,14 +153,14 @@ except CannotWrite:
 try:
     Ledger.open(sys.argv[2], create=True)
 except CannotWrite:
-    print("no-new-books")
+    print("no-new-ledger")
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its rights")
 def test_a_process_without_the_right_to_write_can_only_read() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "books.db"
+        path = Path(folder) / "ledger.db"
         Ledger.open(path, create=True).init("patients", PureDP(1.0))
         path.chmod(0o444)
         Path(folder).chmod(0o755)
@@ -168,12 +168,12 @@ def test_a_process_without_the_right_to_write_can_only_read() -> None:
             [sys.executable, "-c", WITHOUT_RIGHTS, str(path), str(path.with_name("new.db"))],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert completed.stdout.split() == ["1.0", "no-reservation", "no-new-books"], completed.stderr
+        assert completed.stdout.split() == ["1.0", "no-reservation", "no-new-ledger"], completed.stderr
         assert Ledger.open(path).account("patients").reservations == 0
-        assert [found.name for found in Path(folder).iterdir()] == ["books.db"]
+        assert [found.name for found in Path(folder).iterdir()] == ["ledger.db"]
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said_and_nothing_is_lost(ledger_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = SQLiteStorage._connect
 
     def on_a_full_disk(self: SQLiteStorage, mode: str = "rw") -> sqlite3.Connection:
@@ -190,8 +190,8 @@ def test_a_full_disk_is_said_and_nothing_is_lost(books: Path, monkeypatch: pytes
     with monkeypatch.context() as full:
         full.setattr(SQLiteStorage, "_connect", on_a_full_disk)
         with pytest.raises(CannotWrite, match="full"):
-            spend_until_it_fails(Ledger.open(books))
-    ledger = Ledger.open(books)
+            spend_until_it_fails(Ledger.open(ledger_file))
+    ledger = Ledger.open(ledger_file)
     assert ledger.account("patients").reservations == len(accepted)
     assert ledger.verify().ok
 
@@ -223,24 +223,24 @@ def test_a_role_that_may_only_select_and_insert_is_enough(postgresql: Any) -> No
 @pytest.mark.postgresql
 def test_a_server_that_does_not_answer_is_said_without_its_password(postgresql: Any) -> None:
     with pytest.raises(LedgerError, match="could not be used") as caught:
-        Ledger.open("postgresql://user:secret@/books?host=/nowhere")
+        Ledger.open("postgresql://user:secret@/ledger?host=/nowhere")
     assert "secret" not in str(caught.value)
-    assert "secret" not in repr(Ledger(storage_at("postgresql://user:secret@/books?host=/nowhere")))
+    assert "secret" not in repr(Ledger(storage_at("postgresql://user:secret@/ledger?host=/nowhere")))
 
 
 def test_a_missing_driver_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"onedraw\[postgresql\]"):
-        Ledger.open("postgresql://user@/books?host=/nowhere")
+        Ledger.open("postgresql://user@/ledger?host=/nowhere")
 
 
 # ── busy, copied, crashed ──
 
 
-def test_a_lock_that_is_never_given_back_is_said(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_never_given_back_is_said(ledger_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "WAIT_SECONDS", 0.2)
-    ledger = Ledger.open(books)
-    holder = sqlite3.connect(books, isolation_level=None)
+    ledger = Ledger.open(ledger_file)
+    holder = sqlite3.connect(ledger_file, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     try:
         with pytest.raises(LedgerError, match="locked by another process"):
@@ -266,17 +266,17 @@ def test_a_lock_in_postgresql_that_is_never_given_back_is_said(
     ledger.init("patients", PureDP(1.0))
 
 
-def test_a_plain_copy_of_the_file_is_the_whole_history(books: Path, tmp_path: Path) -> None:
+def test_a_plain_copy_of_the_file_is_the_whole_history(ledger_file: Path, tmp_path: Path) -> None:
     """The reason against WAL: nothing lives in a second file once a call has returned."""
-    ledger = Ledger.open(books)
+    ledger = Ledger.open(ledger_file)
     ledger.reserve("patients", PureDP(0.5))
-    assert [path.name for path in books.parent.iterdir()] == ["books.db"]
+    assert [path.name for path in ledger_file.parent.iterdir()] == ["ledger.db"]
     copied = tmp_path / "copy.db"
-    copied.write_bytes(books.read_bytes())
+    copied.write_bytes(ledger_file.read_bytes())
     assert Ledger.open(copied).events() == ledger.events()
 
 
-def test_two_processes_that_begin_the_same_books_make_one(place: str) -> None:
+def test_two_processes_that_begin_the_same_ledger_make_one(place: str) -> None:
     heads: list[str] = []
     gate = threading.Barrier(4)
 
@@ -303,18 +303,18 @@ def test_a_relative_path_stays_the_same_ledger_after_a_change_of_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ledger = Ledger.open("books.db", create=True)
+    ledger = Ledger.open("ledger.db", create=True)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     ledger.init("patients", PureDP(1.0))
-    assert Ledger.open(tmp_path / "books.db").datasets() == ("patients",)
+    assert Ledger.open(tmp_path / "ledger.db").datasets() == ("patients",)
 
 
 # ── durable ──
 
 
-def test_sqlite_syncs_the_file_and_its_directory_before_a_reservation_counts(books: Path) -> None:
-    connection = SQLiteStorage(str(books))._connect()
+def test_sqlite_syncs_the_file_and_its_directory_before_a_reservation_counts(ledger_file: Path) -> None:
+    connection = SQLiteStorage(str(ledger_file))._connect()
     settings = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")}
     connection.close()
     assert settings == {"synchronous": 3, "journal_mode": "delete"}  # 3 is EXTRA
@@ -332,41 +332,41 @@ def test_postgresql_waits_for_the_disk_even_where_the_server_would_not(postgresq
 # ── what a visitor may have done to the file ──
 
 
-def in_wal_mode(books: Path) -> sqlite3.Connection:
+def in_wal_mode(ledger_file: Path) -> sqlite3.Connection:
     """A visitor who switched the file to WAL, which stays in the file, and has it open."""
-    visitor = sqlite3.connect(books, isolation_level=None)
+    visitor = sqlite3.connect(ledger_file, isolation_level=None)
     assert visitor.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
     visitor.execute("SELECT count(*) FROM onedraw_events").fetchall()
     return visitor
 
 
 @pytest.mark.finding("B6")
-def test_a_ledger_switched_to_wal_and_held_open_takes_no_spend(books: Path, tmp_path: Path) -> None:
-    visitor = in_wal_mode(books)
+def test_a_ledger_switched_to_wal_and_held_open_takes_no_spend(ledger_file: Path, tmp_path: Path) -> None:
+    visitor = in_wal_mode(ledger_file)
     try:
         with pytest.raises(LedgerError, match=r"WAL mode.*journal_mode = DELETE"):
-            Ledger.open(books).reserve("patients", PureDP(0.5))
+            Ledger.open(ledger_file).reserve("patients", PureDP(0.5))
     finally:
         visitor.close()
-    ledger = Ledger.open(books)
+    ledger = Ledger.open(ledger_file)
     ledger.reserve("patients", PureDP(0.5))
-    (tmp_path / "copy.db").write_bytes(books.read_bytes())
+    (tmp_path / "copy.db").write_bytes(ledger_file.read_bytes())
     assert Ledger.open(tmp_path / "copy.db").remaining("patients").epsilon == 0.5
 
 
 @pytest.mark.finding("B6")
-def test_a_ledger_left_in_wal_mode_is_switched_back(books: Path) -> None:
-    in_wal_mode(books).close()
-    Ledger.open(books)
-    connection = sqlite3.connect(books)
+def test_a_ledger_left_in_wal_mode_is_switched_back(ledger_file: Path) -> None:
+    in_wal_mode(ledger_file).close()
+    Ledger.open(ledger_file)
+    connection = sqlite3.connect(ledger_file)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     connection.close()
 
 
 @pytest.mark.finding("B6")
-def test_a_ledger_switched_to_wal_while_it_is_open_takes_no_spend(books: Path) -> None:
-    ledger = Ledger.open(books)
-    visitor = in_wal_mode(books)
+def test_a_ledger_switched_to_wal_while_it_is_open_takes_no_spend(ledger_file: Path) -> None:
+    ledger = Ledger.open(ledger_file)
+    visitor = in_wal_mode(ledger_file)
     try:
         with pytest.raises(LedgerError, match="WAL mode"):
             ledger.reserve("patients", PureDP(0.5))
@@ -376,10 +376,10 @@ def test_a_ledger_switched_to_wal_while_it_is_open_takes_no_spend(books: Path) -
 
 
 @pytest.mark.finding("C9")
-def test_new_books_have_the_mode_of_a_release(tmp_path: Path) -> None:
-    path = tmp_path / "books.db"
+def test_a_new_ledger_has_the_mode_of_a_release(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
     Ledger.open(path, create=True).init("patients", PureDP(1.0))
     assert path.stat().st_mode & 0o777 == 0o600
-    path.chmod(0o640)  # whoever shares the books says so
+    path.chmod(0o640)  # whoever shares the ledger says so
     Ledger.open(path, create=True).reserve("patients", PureDP(0.5))
     assert path.stat().st_mode & 0o777 == 0o640

@@ -13,19 +13,19 @@ from onedraw.ledger.storage import storage_at
 
 SECRET = "hunter2"
 PRINTED_BEFORE = [
-    f"postgresql://curator@/books?host=/nowhere&password={SECRET}",
-    f"postgresql://curator@/books?password={SECRET}&host=/nowhere",
-    f"postgresql://curator@/books?host=/nowhere&sslpassword={SECRET}",
-    f"postgresql://curator@/books?host=/nowhere&pass%77ord={SECRET}",
-    f"postgresql+psycopg://curator:first@/books?host=/nowhere&password={SECRET}",
-    f"postgresql://curator:a@{SECRET}@/books?host=/nowhere",
-    f"postgresql://curator@/books?host=/nowhere&password=a@{SECRET}",
+    f"postgresql://curator@/ledger?host=/nowhere&password={SECRET}",
+    f"postgresql://curator@/ledger?password={SECRET}&host=/nowhere",
+    f"postgresql://curator@/ledger?host=/nowhere&sslpassword={SECRET}",
+    f"postgresql://curator@/ledger?host=/nowhere&pass%77ord={SECRET}",
+    f"postgresql+psycopg://curator:first@/ledger?host=/nowhere&password={SECRET}",
+    f"postgresql://curator:a@{SECRET}@/ledger?host=/nowhere",
+    f"postgresql://curator@/ledger?host=/nowhere&password=a@{SECRET}",
 ]
 HIDDEN_BEFORE = [
-    f"postgresql://curator:{SECRET}@/books?host=/nowhere",
-    f"postgresql://curator:a/{SECRET}@/books?host=/nowhere",
-    f"postgresql://curator:a?{SECRET}@/books?host=/nowhere",
-    f"postgresql://curator:a#{SECRET}@/books?host=/nowhere",
+    f"postgresql://curator:{SECRET}@/ledger?host=/nowhere",
+    f"postgresql://curator:a/{SECRET}@/ledger?host=/nowhere",
+    f"postgresql://curator:a?{SECRET}@/ledger?host=/nowhere",
+    f"postgresql://curator:a#{SECRET}@/ledger?host=/nowhere",
 ]
 
 
@@ -57,17 +57,17 @@ def test_passwords_before_the_host_stay_hidden(url: str) -> None:
 @pytest.mark.finding("C6")
 def test_a_port_that_is_no_number_is_said_and_not_quoted() -> None:
     with pytest.raises(LedgerError, match="port is a number") as caught:
-        Ledger.open(f"postgresql://curator@host:{SECRET}/books")
+        Ledger.open(f"postgresql://curator@host:{SECRET}/ledger")
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
 
 
 def test_the_rest_of_a_url_stays_readable() -> None:
-    shown = storage_at("postgresql://curator:hunter2@books.example.org:5432/privacy?sslmode=require").name
-    assert shown == "postgresql://curator:***@books.example.org:5432/privacy?sslmode=require"
+    shown = storage_at("postgresql://curator:hunter2@ledger.example.org:5432/privacy?sslmode=require").name
+    assert shown == "postgresql://curator:***@ledger.example.org:5432/privacy?sslmode=require"
     assert "passfile=" in storage_at("postgresql://curator@/privacy?passfile=/secrets/pgpass").name
     assert "***" not in storage_at("postgresql://curator@/privacy?passfile=/secrets/pgpass").name
-    assert storage_at("books.db").name.endswith("/books.db")
+    assert storage_at("ledger.db").name.endswith("/ledger.db")
 
 
 @pytest.mark.finding("C6")
@@ -94,8 +94,8 @@ def test_the_command_line_prints_no_password(
 def test_an_estimator_shows_its_ledger_without_the_password() -> None:
     import onedraw as od
 
-    place = f"postgresql://curator:{SECRET}@books.example.org/privacy"
+    place = f"postgresql://curator:{SECRET}@ledger.example.org/privacy"
     model = od.DPProportion(epsilon=1.0, classes=[0, 1], ledger=place, dataset="patients")
-    assert "curator:***@books.example.org" in repr(model)
+    assert "curator:***@ledger.example.org" in repr(model)
     assert SECRET not in repr(model) + str(model) + model._repr_html_()
     assert model.get_params()["ledger"] is place

@@ -107,8 +107,8 @@ def test_a_smaller_scale_than_the_promise_needs_is_refused():
 
 def test_opendp_is_asked_and_its_refusal_stops_the_release_before_a_charge(monkeypatch, tmp_path):
     plan = od.calibrate(AddedNoise(), TABLES["histogram"], od.PureDP(1.0), n=3)
-    monkeypatch.setattr(noise.Measured, "confirms", lambda *a, **k: False)
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    monkeypatch.setattr(noise.NoiseMeasurement, "confirms", lambda *a, **k: False)
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("d", od.PureDP(5.0))
     with pytest.raises(od.errors.ExactnessRefused):
         od.release(plan, [0, 1, 2], ledger=ledger, dataset="d")
@@ -138,8 +138,10 @@ class Forbidden:
 @pytest.mark.parametrize("budget", [od.PureDP(1.0), od.ZCDP(0.5), od.GaussianDP(1.0)], ids=str)
 def test_every_variate_of_a_plain_noise_release_is_opendps(name, budget, monkeypatch, tmp_path):
     drawn = []
-    release = noise.Measured.release
-    monkeypatch.setattr(noise.Measured, "release", lambda self, sums: drawn.append(len(sums)) or release(self, sums))
+    release = noise.NoiseMeasurement.release
+    monkeypatch.setattr(
+        noise.NoiseMeasurement, "release", lambda self, sums: drawn.append(len(sums)) or release(self, sums)
+    )
     monkeypatch.setattr(samplers, "secure_generator", Forbidden)
     table = TABLES[name]
     plan = od.calibrate(AddedNoise(), table, budget, n=2)

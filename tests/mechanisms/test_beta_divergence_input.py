@@ -31,14 +31,14 @@ def data():
 
 
 @pytest.fixture
-def books(tmp_path):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+def ledger(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("people", ApproxDP(5.0, 1e-5))
     return ledger
 
 
-def nothing_spent(books):
-    return len(books.events("people")) == 1 and books.spent("people").epsilon(1e-5) == 0.0
+def nothing_spent(ledger):
+    return len(ledger.events("people")) == 1 and ledger.spent("people").epsilon(1e-5) == 0.0
 
 
 # ── a density without a bound ──────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +125,7 @@ def test_one_candidate_at_a_time_is_enough_memory():
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: out of memory")])
-def test_a_release_survives_an_allocation_that_fails_once(monkeypatch, books, data, error):
+def test_a_release_survives_an_allocation_that_fails_once(monkeypatch, ledger, data, error):
     plan = calibrate(Candidates(count=3000), logistic(), PureDP(1.0), n=N)
     original, calls = candidate_costs_module.Costs.of_block, []
 
@@ -136,13 +136,13 @@ def test_a_release_survives_an_allocation_that_fails_once(monkeypatch, books, da
         return original(self, *block_and_candidates)
 
     monkeypatch.setattr(candidate_costs_module.Costs, "of_block", fails_once)
-    release = od.release(plan, data, ledger=books, dataset="people")
+    release = od.release(plan, data, ledger=ledger, dataset="people")
     assert np.isfinite(release.draws).all()
     assert len(calls) > 1
-    assert books.spent("people").epsilon(0.0) == pytest.approx(1.0, rel=1e-4), "charged once"
+    assert ledger.spent("people").epsilon(0.0) == pytest.approx(1.0, rel=1e-4), "charged once"
 
 
-def test_blocks_shrink_until_they_fit(monkeypatch, books, data):
+def test_blocks_shrink_until_they_fit(monkeypatch, ledger, data):
     """A machine that has room for 64 candidates: the release is made all the same."""
     plan = calibrate(Candidates(count=1500), logistic(), PureDP(1.0), n=N)
     original, sizes = candidate_costs_module.Costs.of_block, []
@@ -154,11 +154,11 @@ def test_blocks_shrink_until_they_fit(monkeypatch, books, data):
         return original(self, *block_and_candidates)
 
     monkeypatch.setattr(candidate_costs_module.Costs, "of_block", small_machine)
-    assert np.isfinite(od.release(plan, data, ledger=books, dataset="people").draws).all()
+    assert np.isfinite(od.release(plan, data, ledger=ledger, dataset="people").draws).all()
     assert max(sizes) > 16, "groups shrink as far as they must"
 
 
-def test_memory_that_is_never_to_be_had_is_an_error_after_the_charge(monkeypatch, books, data):
+def test_memory_that_is_never_to_be_had_is_an_error_after_the_charge(monkeypatch, ledger, data):
     plan = calibrate(Candidates(count=1500), logistic(), PureDP(1.0), n=N)
 
     def none_left(self, *block_and_candidates):
@@ -166,8 +166,8 @@ def test_memory_that_is_never_to_be_had_is_an_error_after_the_charge(monkeypatch
 
     monkeypatch.setattr(candidate_costs_module.Costs, "of_block", none_left)
     with pytest.raises(MemoryError):
-        od.release(plan, data, ledger=books, dataset="people")
-    assert books.spent("people").epsilon(0.0) > 0.9, "records were read, so the spend stands"
+        od.release(plan, data, ledger=ledger, dataset="people")
+    assert ledger.spent("people").epsilon(0.0) > 0.9, "records were read, so the spend stands"
 
 
 # ── samplers ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,23 +195,23 @@ def _candidates():
     [(_candidates, "Selection"), (_noisy, "LastIterateLangevin")],
     ids=["Candidates", "NoisyGradient"],
 )
-def test_a_sampler_for_a_plan_that_is_an_algorithm_is_refused_and_nothing_is_spent(books, data, make, own, sampler):
+def test_a_sampler_for_a_plan_that_is_an_algorithm_is_refused_and_nothing_is_spent(ledger, data, make, own, sampler):
     with pytest.raises(errors.ExactnessRefused, match=f"{own}.*Leave out sampler="):
-        od.release(make(), data, ledger=books, dataset="people", sampler=sampler, accept=("assumed", "estimated"))
-    assert nothing_spent(books)
+        od.release(make(), data, ledger=ledger, dataset="people", sampler=sampler, accept=("assumed", "estimated"))
+    assert nothing_spent(ledger)
 
 
 @pytest.mark.parametrize("make", [_candidates, _noisy], ids=["Candidates", "NoisyGradient"])
-def test_the_own_algorithm_of_another_plan_is_refused_too(books, data, make):
+def test_the_own_algorithm_of_another_plan_is_refused_too(ledger, data, make):
     other = samplers.LastIterateLangevin(5, 0.1) if make is _candidates else samplers.Selection()
     with pytest.raises(errors.ExactnessRefused, match="Leave out sampler="):
-        od.release(make(), data, ledger=books, dataset="people", sampler=other)
-    assert nothing_spent(books)
+        od.release(make(), data, ledger=ledger, dataset="people", sampler=other)
+    assert nothing_spent(ledger)
 
 
-def test_an_unproven_chain_is_refused_unless_it_is_named(books, data):
+def test_an_unproven_chain_is_refused_unless_it_is_named(ledger, data):
     plan = calibrate(BetaDivergence(), logistic(), PureDP(1.0), n=N)
     for sampler in (None, samplers.NUTS(), samplers.HMC(10)):
         with pytest.raises(errors.ExactnessRefused, match='accept="assumed"'):
-            od.release(plan, data, ledger=books, dataset="people", sampler=sampler)
-    assert nothing_spent(books)
+            od.release(plan, data, ledger=ledger, dataset="people", sampler=sampler)
+    assert nothing_spent(ledger)

@@ -152,13 +152,13 @@ def test_a_budget_of_another_kind_is_refused():
         calibrate(Candidates(), logistic(), GaussianDP(0.5), n=10)
 
 
-def test_a_zcdp_release_is_booked_and_verifies(tmp_path):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("people", ZCDP(0.3))
+def test_a_zcdp_release_is_charged_and_verifies(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("people", ZCDP(0.3))
     plan = calibrate(Candidates(count=4000), logistic(2, scale=1.0), ZCDP(0.125), n=40, draws=2)
     generator = np.random.default_rng(0)
     data = generator.normal(size=(40, 2)), generator.integers(0, 2, 40)
-    release = od.release(plan, data, ledger=books, dataset="people")
+    release = od.release(plan, data, ledger=ledger, dataset="people")
     assert np.asarray(release.draws).shape == (2, 2)
     assert od.verify(release.certificate).answer == "consistent"
     assert release.certificate.sentence.startswith("Exact")

@@ -44,7 +44,7 @@ def rows(n: int = 2000, seed: int = 0) -> np.ndarray:
 
 
 def published(plan, X, *, seed: int = 1) -> MomentsResult:
-    """What a seeded run of the program gives, without the door."""
+    """What a seeded run of the program gives, without `release`."""
     problem = plan.mechanism.problem(plan)
     target = plan.target(plan.model.summarise(X))
     stages = measure_all(target.sum, problem, Noise(np.random.default_rng(seed), pure=problem.pure))

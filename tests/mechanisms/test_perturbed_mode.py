@@ -22,7 +22,7 @@ from onedraw.models import (
 )
 from onedraw.models.fit.problem import Aside
 from onedraw.models.fit.result import FitResult
-from onedraw.models.fit.sums import Measured, NewtonSums, Outer
+from onedraw.models.fit.sums import FitRows, NewtonSums, Outer
 from onedraw.models.moments.measured import ColumnSums, Layout, MomentColumns, SecondMoments
 from onedraw.models.row_model import Encoded
 from onedraw.models.sums.exact_sums import gram_steps, held, symmetric
@@ -195,7 +195,7 @@ def test_replacing_a_record_moves_no_sum_beyond_its_sensitivity(layout: Layout) 
                 y = Y * (y > 0.0)
             records = [held(X[i : i + 1], y[i : i + 1]) for i in (0, 1)]
             if isinstance(statistic, Outer):
-                records = [one.read_as(Measured(layout), *where) for one in records]
+                records = [one.read_as(FitRows(layout), *where) for one in records]
             shares = [one.sum(statistic, *public) for one in records]
             moved = (shares[0] - shares[1]).astype(float)
             if matrix:
@@ -215,7 +215,7 @@ def test_sums_do_not_depend_on_the_order_or_the_partition_of_the_records() -> No
 
     def total(*parts: slice | np.ndarray) -> np.ndarray:
         blocks = [block for part in parts for block in blocked([(data.X[part], data.y[part])], block_rows(1000))]
-        records = Blocks.holding(1000, blocks).read_as(Measured(layout), mean, root, stretch, 2.0, np.array([0.0, 1.0]))
+        records = Blocks.holding(1000, blocks).read_as(FitRows(layout), mean, root, stretch, 2.0, np.array([0.0, 1.0]))
         return records.sum(statistic, *public)
 
     whole, order = total(slice(None)), rng.permutation(1000)
@@ -301,7 +301,7 @@ def test_no_table_makes_a_fit_fail(table: str, measured: bool | None) -> None:
     assert np.isfinite(result.standard_errors[result.given]).all()
 
 
-# ── through the door ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── by `release` ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def released(tmp_path: object, **options: object) -> tuple[object, object]:
@@ -329,7 +329,7 @@ def test_a_released_fit_verifies_and_its_stages_cannot_be_edited(tmp_path: objec
 
 
 def test_one_charge_pays_for_all_stages(tmp_path: object) -> None:
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)  # type: ignore[operator]
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)  # type: ignore[operator]
     ledger.init("d", od.ApproxDP(1.0, 1e-6))
     plan = calibrate(PerturbedMode(), MODELS["exp-linear"], od.ApproxDP(1.0, 1e-6), n=4000)
     data = data_for("exp-linear", 4000)

@@ -13,7 +13,7 @@ import onedraw as od
 from onedraw.mechanisms import PerturbedMode, calibrate, plan_from_dict
 from onedraw.models import Encoded, Gaussian, Softmax
 from onedraw.models.fit.losses import ClassLoss
-from onedraw.models.fit.sums import Measured, NewtonSums, Outer
+from onedraw.models.fit.sums import FitRows, NewtonSums, Outer
 from onedraw.models.moments.measured import Layout
 from onedraw.models.sums.exact_sums import held, symmetric
 from onedraw.release import release, verify
@@ -107,7 +107,7 @@ def test_replacing_a_record_moves_no_matrix_beyond_its_sensitivity(loss: ClassLo
         X = np.column_stack([rng.choice([-1.0, 1.0, 0.2], (2, 3)), np.ones(2)])
         y, theta = rng.integers(0, loss.classes, 2).astype(float), rng.choice([1e-3, 1.0]) * rng.standard_normal(size)
         where = (rng.uniform(-1, 1, 3), root, 1.3, row, np.array([0.0, 1.0]))
-        records = [held(X[i : i + 1], y[i : i + 1]).read_as(Measured(layout), *where) for i in (0, 1)]
+        records = [held(X[i : i + 1], y[i : i + 1]).read_as(FitRows(layout), *where) for i in (0, 1)]
         shares = [one.sum(statistic, steps, row, theta).astype(float) for one in records]
         values = np.linalg.eigvalsh(symmetric(shares[0] - shares[1], size))
         gained, lost = values[values > 0.0].sum(), -values[values < 0.0].sum()
@@ -122,7 +122,7 @@ def test_newtons_sums_are_the_gradient_and_hessian_in_any_order(loss: ClassLoss)
     y, theta = rng.integers(0, loss.classes, 200).astype(float), rng.standard_normal(loss.blocks * 4)
     statistic, where = NewtonSums(loss), (np.zeros(3), np.eye(3), 1.0, row, np.array([0.0, 1.0]))
     total, again = (
-        held(X[order], y[order]).read_as(Measured(layout), *where).sum(statistic, coarse, row, theta)
+        held(X[order], y[order]).read_as(FitRows(layout), *where).sum(statistic, coarse, row, theta)
         for order in (slice(None), slice(None, None, -1))
     )
     assert (total == again).all()

@@ -1,4 +1,4 @@
-"""What is booked for whole-number noise in place of a Gaussian's: more than the continuous law's μ, and enough."""
+"""What is charged for whole-number noise in place of a Gaussian's: more than the continuous law's μ, and enough."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onedraw import mechanisms, models
 from onedraw.data.sums import BLOCK
 from onedraw.errors import PromiseRefused
 from onedraw.mechanisms import Measured, Moments, NoisyGradient, PerturbedMode, calibrate
-from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, booked, check_lattice
+from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, UNLIKE, Stage, check_lattice, discrete_mu
 from onedraw.models.moments.columns import SQUARE
 from onedraw.models.moments.measured import Layout, SecondMoments
 from onedraw.models.sums.exact_sums import gram_steps
@@ -43,7 +43,7 @@ def test_laws_within_a_factor_are_gaussian_dp_with_two_point_six_of_it_more(mu):
 
 
 @pytest.mark.parametrize("deviation", [40.0, 300.0])
-def test_a_discrete_gaussian_is_as_near_to_the_rounded_one_as_is_booked(deviation):
+def test_a_discrete_gaussian_is_as_near_to_the_rounded_one_as_is_charged(deviation):
     x = np.arange(0.0, 37.2 * deviation)
     discrete = -0.5 * (x / deviation) ** 2 - math.log(deviation * math.sqrt(2.0 * math.pi))
     rounded = special.log_ndtr(-(x - 0.5) / deviation) + np.log(
@@ -55,7 +55,7 @@ def test_a_discrete_gaussian_is_as_near_to_the_rounded_one_as_is_booked(deviatio
 
 def test_the_margin_is_more_than_the_lattice_needs():
     assert 2.6 * LARGEST_KAPPA < MARGIN
-    assert Fraction(booked(0.25)) >= Fraction(0.25) + MARGIN
+    assert Fraction(discrete_mu(0.25)) >= Fraction(0.25) + MARGIN
 
 
 COUNTS = [1, 5000, 2**25, 2**25 + 1, 10**8, 2**30, 10**9, 2**31 - 1]
@@ -131,7 +131,7 @@ def test_the_parts_of_a_stage_are_as_wide_as_the_check_takes_them_for():
     assert 1.0 / SQUARE >= 0.6 <= math.sqrt(0.5)
 
 
-def test_fits_moments_and_measured_coordinates_book_more_than_the_continuous_law():
+def test_fits_moments_and_measured_coordinates_charge_more_than_the_continuous_law():
     plans = {
         "fit": calibrate(PerturbedMode(intervals=True, pure=False), LOGISTIC, BUDGET, n=5000),
         "moments": calibrate(Moments(pure=False), models.Columns(3, bounds=(-1, 1)), BUDGET, n=5000),

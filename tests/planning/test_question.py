@@ -33,9 +33,9 @@ def test_a_plan_says_what_to_expect_and_its_release_bears_its_fingerprint(planne
     assert "linear regression of cost" in repr(planned)
     assert "Expected error per coefficient" in repr(planned)
     assert "<table" in planned._repr_html_()
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("p", od.ApproxDP(5.0, 1e-5))
-    release = planned.release(stays, ledger=tmp_path / "books.db", out=tmp_path / "release.json")
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("p", od.ApproxDP(5.0, 1e-5))
+    release = planned.release(stays, ledger=tmp_path / "ledger.db", out=tmp_path / "release.json")
     assert release.certificate.plan_digest == planned.plan.digest
     assert release.named()["age"] == pytest.approx(40, rel=0.2)
     assert od.load(tmp_path / "release.json").certificate == release.certificate

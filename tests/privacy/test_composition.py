@@ -262,7 +262,7 @@ def test_a_composition_is_implied_part_by_part():
 
 @pytest.mark.parametrize("large", [BoundedRange(2000.0), PureDP(1e6), GaussianDP(60.0), ApproxDP(1e4, 1e-9)], ids=str)
 def test_losses_too_large_for_a_float_still_compose(large):
-    """A budget of ε = 10⁶ is for trying things out; its books must still close."""
+    """A budget of ε = 10⁶ is for trying things out; its ledger must still close."""
     spent = compose(large, GaussianDP(1.0), PureDP(0.5))
     assert large.epsilon(1e-4) <= spent.epsilon(1e-4) < math.inf
     assert 0.0 <= spent.delta(2e6) <= 1e-6

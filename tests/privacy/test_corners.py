@@ -180,7 +180,7 @@ def test_a_composition_agrees_with_a_convolution_of_losses(parts, mu, delta):
     assert plainly(nested, epsilon) >= delta * (1 - 1e-6) - 1e-12 or epsilon == 0.0
 
 
-def test_a_long_book_of_different_fits_is_rounded_up_onto_a_grid():
+def test_a_long_list_of_different_fits_is_rounded_up_onto_a_grid():
     fits = [
         CornerDP((Corner(1, 0.05 + 0.001 * j, 0.01), Corner(2, 0.0125 + 0.0003 * j, 0.01 + 0.001 * (j % 2))))
         for j in range(14)
@@ -266,7 +266,7 @@ def test_the_second_opinion_catches_a_figure_below_the_widest_corner():
         certify(whole, epsilon=0.5, delta=1e-5)
 
 
-def test_the_books_take_fits_until_the_product_no_longer_fits():
+def test_an_account_takes_fits_until_the_product_no_longer_fits():
     """More fits fit than by adding up what each costs at its part of δ."""
     from onedraw.ledger.accounts import Account
     from onedraw.privacy import Unit

@@ -292,7 +292,7 @@ def test_the_closing_noise_of_very_many_records_is_below_their_sampling_error():
 # ── from a budget to a plan ──
 
 
-def test_the_noise_of_a_fit_keeps_the_budget_with_every_stage_booked():
+def test_the_noise_of_a_fit_keeps_the_budget_with_every_stage_charged():
     corners, budget = slopes(0.5, 0.0, 0.2), ApproxDP(1.0, 1e-5)
     mu = largest_mu(corners, budget, mode=0.65, gaussian=0.35, closing=1e-3)
     stages = [GaussianDP(mu * math.sqrt(0.15)), GaussianDP(mu * math.sqrt(0.2)), GaussianDP(1e-3)]

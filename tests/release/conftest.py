@@ -1,4 +1,4 @@
-"""Small plans shared by the door's tests."""
+"""Small plans shared by the tests of releases."""
 
 import numpy as np
 import pytest
@@ -24,6 +24,6 @@ def records():
 
 @pytest.fixture
 def ledger(tmp_path):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("patients", od.ApproxDP(3.0, 1e-5))
-    return books
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("patients", od.ApproxDP(3.0, 1e-5))
+    return ledger

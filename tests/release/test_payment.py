@@ -35,7 +35,7 @@ def power_cut():
 
 @pytest.fixture
 def release(plan, records, ledger, tmp_path):
-    """A release to out.json under the books, with changes."""
+    """A release to out.json under the ledger, with changes."""
 
     def call(**changes):
         options = {"ledger": ledger, "dataset": "patients", "label": "first", "out": tmp_path / "out.json"} | changes
@@ -246,20 +246,20 @@ def test_a_folder_without_links_is_served(release, ledger, tmp_path, monkeypatch
 
 def test_the_room_that_is_held_is_enough_for_any_draw(mean_plan, tmp_path, monkeypatch):
     """The bound is public: it may not depend on the draw, so it must hold for the longest numbers there are."""
-    door = sys.modules["onedraw.release.release"]
+    module = sys.modules["onedraw.release.release"]
     from onedraw.release import files as places
 
     held = []
     monkeypatch.setattr(places, "_allocate", lambda handle, room: held.append(room))
     longest = -np.nextafter(sys.float_info.max, 0)
-    monkeypatch.setattr(door, "snap", lambda *_: np.full((1, 1), longest))
+    monkeypatch.setattr(module, "snap", lambda *_: np.full((1, 1), longest))
     od.release(mean_plan, np.zeros(100), out=tmp_path / "out.json")
     assert str(longest) in (tmp_path / "out.json").read_text()
     assert (tmp_path / "out.json").stat().st_size <= held[0] < 20_000
 
 
 def test_what_was_promised_is_about_one_draw_alone(release, ledger, interrupted):
-    """The books spent once, and what they spent is what the certificate says."""
+    """The ledger spent once, and what it spent is what the certificate says."""
     certificate = release(resume=interrupted).certificate
     spent = ledger.spent("patients").epsilon(1e-6)
     assert spent <= certificate.promise.epsilon

@@ -1,4 +1,4 @@
-"""The one door: order of events, refusals, marks."""
+"""Releases: order of events, refusals, marks."""
 
 import copy
 import math
@@ -34,7 +34,7 @@ class Told(samplers.Sampler):
         return Sample(np.full(size, 0.25), {"seconds": 1.0})
 
 
-def test_a_release_has_a_draw_a_certificate_and_an_entry_in_the_books(plan, records, ledger):
+def test_a_release_has_a_draw_a_certificate_and_an_entry_in_the_ledger(plan, records, ledger):
     release = od.release(plan, records, ledger=ledger, dataset="patients")
     assert 0 <= release.draw <= 1
     assert release.draws.shape == (1, 1)
@@ -160,7 +160,7 @@ def test_an_estimated_draw_is_refused_where_no_delta_can_pay_for_it(mean_plan):
 
 
 @pytest.mark.finding("F3")
-def test_an_estimated_draw_is_quoted_and_booked_like_one_within_a_proven_distance(records, ledger):
+def test_an_estimated_draw_is_quoted_and_charged_like_one_within_a_proven_distance(records, ledger):
     ledger.init("estimates", od.ApproxDP(5.0, 0.5))
     model, gamma = od.models.BetaBernoulli(prior=(1, 1)), 0.00946
     plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 0.1), n=200, draws=2, gamma=2 * gamma)
@@ -240,14 +240,14 @@ def test_a_missing_folder_is_explained(plan, records, tmp_path):
         od.release(plan, records).save(tmp_path / "nowhere" / "out.json")
 
 
-def test_the_books_and_the_plan_must_mean_the_same_person(plan, records, tmp_path):
-    books = od.Ledger.open(tmp_path / "other.db", create=True)
-    books.init("patients", od.ApproxDP(3.0, 1e-5), unit=privacy.Unit(4))
+def test_the_ledger_and_the_plan_must_mean_the_same_person(plan, records, tmp_path):
+    ledger = od.Ledger.open(tmp_path / "other.db", create=True)
+    ledger.init("patients", od.ApproxDP(3.0, 1e-5), unit=privacy.Unit(4))
     with pytest.raises(errors.WrongCall, match="records_per_person=4"):
-        od.release(plan, records, ledger=books, dataset="patients")
+        od.release(plan, records, ledger=ledger, dataset="patients")
 
 
-def test_copying_a_ledger_spends_from_the_same_books(plan, records, ledger):
+def test_copying_a_ledger_spends_from_the_same_budget(plan, records, ledger):
     od.release(plan, records, ledger=copy.deepcopy(ledger), dataset="patients")
     assert len(ledger.events("patients")) == 3
 

@@ -1,4 +1,4 @@
-"""HMC and NUTS through the door: refused unless named, said first, and verified without running anything again."""
+"""Releases by HMC and NUTS: refused unless named, said first, and verified without running anything again."""
 
 import json
 import re
@@ -82,7 +82,7 @@ def test_certificates_verify_and_every_edit_is_noticed(assumed, estimated):
 
 
 def test_verification_runs_no_coupling_again(estimated, monkeypatch, tmp_path):
-    monkeypatch.setattr(coupling, "_simulated_meetings", None)
+    monkeypatch.setattr(coupling, "_simulated_meeting_times", None)
     monkeypatch.setattr(coupling, "_FOUND", {})
     estimated.save(tmp_path / "release.json")
     assert od.verify(tmp_path / "release.json").answer == "consistent"
@@ -131,7 +131,7 @@ def test_plans_without_a_potential_are_refused():
 
 @pytest.mark.parametrize(
     "wrong", [lambda: HMC(0), lambda: HMC(5, leapfrog=0), lambda: HMC(5, step_size=3.0), lambda: HMC(5, walk=-1.0),
-              lambda: HMC(5, meetings=3), lambda: NUTS(steps=0), lambda: NUTS(warmup=-1), lambda: NUTS(doublings=20),
+              lambda: HMC(5, meeting_times=3), lambda: NUTS(steps=0), lambda: NUTS(warmup=-1), lambda: NUTS(doublings=20),
               lambda: HMC(True), lambda: NUTS(step_size="0.1")],
 )  # fmt: skip
 def test_wrong_settings_are_refused(wrong):

@@ -62,9 +62,9 @@ def records():
 
 @pytest.fixture
 def ledger(tmp_path):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("people", od.ApproxDP(9.0, 1e-4))
-    return books
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("people", od.ApproxDP(9.0, 1e-4))
+    return ledger
 
 
 def planned(mechanism, n=N, model=MODEL, **options):

@@ -1,4 +1,4 @@
-"""Regressions through the door: what each sampler's certificate says, and that it can be checked."""
+"""Releases of regressions: what each sampler's certificate says, and that it can be checked."""
 
 import math
 from importlib.metadata import version
@@ -144,7 +144,7 @@ def test_a_certificate_from_before_devices_were_named_keeps_its_digest(releases)
 
 
 def test_total_variation_is_a_ledger_entry_of_its_own(records, tmp_path):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", od.ApproxDP(2.0, 1e-5))
     mechanism, model, budget, _ = PLANS["bounded, by a chain"]
     release = od.release(od.calibrate(mechanism, model, budget, n=N), records, ledger=ledger, dataset="patients")
@@ -162,8 +162,8 @@ def test_corollary_8_as_published_says_not_proven_first(records):
     assert release.certificate.sentence.startswith("NOT PROVEN, as published: ")
 
 
-def test_a_spend_that_is_not_proven_cannot_be_booked(records, tmp_path):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+def test_a_spend_that_is_not_proven_cannot_be_charged(records, tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", od.ApproxDP(50.0, 1e-2))
     model = od.models.Logistic(**SHAPE, prior=FREE)
     plan = od.calibrate(od.Gibbs("corollary8", as_published=True), model, od.ApproxDP(20.0, 1e-5), n=N)
@@ -183,7 +183,7 @@ def test_a_spend_that_is_not_proven_cannot_be_booked(records, tmp_path):
     ],
 )
 def test_a_sampler_that_cannot_keep_the_promise_is_refused_and_nothing_is_spent(records, tmp_path, make, words):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", od.ApproxDP(2.0, 1e-5))
     mechanism, model, budget, _ = PLANS["gdp"]
     plan = od.calibrate(mechanism, model, budget, n=N)

@@ -96,16 +96,16 @@ def test_public_work_that_is_not_the_plans_is_named_with_both_numbers(path):
         od.verify(mine.model_copy(update={"timing": other.timing}))
 
 
-def test_with_the_ledger_neither_a_line_taken_out_nor_one_put_in_is_authentic(plans, books):
+def test_with_the_ledger_neither_a_line_taken_out_nor_one_put_in_is_authentic(plans, ledger):
     for timing, other in ((None, "padded"), ("padded", None)):
-        issued = release(plans["path"], books, timing=timing).certificate
+        issued = release(plans["path"], ledger, timing=timing).certificate
         stranger = od.release(plans["path"], labelled(), timing=other).certificate
-        assert od.verify(issued, ledger=books).answer == "authentic"
+        assert od.verify(issued, ledger=ledger).answer == "authentic"
         for said in (None, stranger.timing):
             forged = issued.model_copy(update={"timing": said})
             assert od.verify(forged).answer == "consistent"
             with pytest.raises(errors.CertificateRejected, match="digest"):
-                od.verify(forged, ledger=books)
+                od.verify(forged, ledger=ledger)
 
 
 def test_a_second_line_of_a_sampler_that_cannot_pad_is_caught(path):
@@ -155,12 +155,12 @@ def test_an_estimator_hands_it_on():
     assert od.DPLogisticRegression(**options).fit(X, y).certificate_.timing.work is None
 
 
-# ── the ledger: work is booked, and an attempt is what it was asked to be ────────────────────────────────────────────
+# ── the ledger: work is charged, and an attempt is what it was asked to be ────────────────────────────────────────────
 
 
 @pytest.fixture
-def books(tmp_path):
-    ledger = od.Ledger.open(tmp_path / "books.db", create=True)
+def ledger(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("patients", od.ApproxDP(9.0, 1e-5))
     return ledger
 
@@ -187,73 +187,73 @@ def interrupted(plan, ledger, **options):
     return next(event.entry for event in reversed(ledger.events("patients")) if event.kind == "reserved")
 
 
-def test_a_ledger_books_no_less_than_a_certificate_promises(plans, books):
-    certificate = release(plans["fit"], books, timing="padded").certificate
-    assert books.events("patients")[1].payload["timing"] == certificate.timing.gamma == 1e-12
-    total, stated = books.spent("patients"), certificate.promise.epsilon
+def test_a_ledger_is_charged_no_less_than_a_certificate_promises(plans, ledger):
+    certificate = release(plans["fit"], ledger, timing="padded").certificate
+    assert ledger.events("patients")[1].payload["timing"] == certificate.timing.gamma == 1e-12
+    total, stated = ledger.spent("patients"), certificate.promise.epsilon
     assert total.delta(stated) >= certificate.timing.delta * (1.0 - 1e-9) > 0.0
-    assert od.verify(certificate, ledger=books).answer == "authentic"
+    assert od.verify(certificate, ledger=ledger).answer == "authentic"
 
 
-def test_a_draw_that_is_not_padded_is_booked_as_ever(plans, books):
-    release(plans["fit"], books)
-    assert books.events("patients")[1].payload["timing"] is None
-    assert books.spent("patients").gamma == 0.0
+def test_a_draw_that_is_not_padded_is_charged_as_ever(plans, ledger):
+    release(plans["fit"], ledger)
+    assert ledger.events("patients")[1].payload["timing"] is None
+    assert ledger.spent("patients").gamma == 0.0
 
 
 @pytest.mark.parametrize("name", ["fit", "path"])
 @pytest.mark.parametrize("first", [None, "padded"])
-def test_a_release_is_resumed_with_its_timing_and_no_other(plans, books, name, first):
-    entry, other = interrupted(plans[name], books, timing=first), "padded" if first is None else None
+def test_a_release_is_resumed_with_its_timing_and_no_other(plans, ledger, name, first):
+    entry, other = interrupted(plans[name], ledger, timing=first), "padded" if first is None else None
     with pytest.raises(errors.LedgerError, match="paid for another release: timing differ"):
-        release(plans[name], books, resume=entry, timing=other)
-    assert kinds(books) == ["reserved"]
-    certificate = release(plans[name], books, resume=entry, timing=first).certificate
+        release(plans[name], ledger, resume=entry, timing=other)
+    assert kinds(ledger) == ["reserved"]
+    certificate = release(plans[name], ledger, resume=entry, timing=first).certificate
     assert (certificate.timing.work is None) == (first is None)
-    assert od.verify(certificate, ledger=books).answer == "authentic"
+    assert od.verify(certificate, ledger=ledger).answer == "authentic"
     attempts = ["attempted"] if (name, first) == ("fit", "padded") else []  # constant work is never missed
-    assert kinds(books) == ["reserved", *attempts, "settled"]
+    assert kinds(ledger) == ["reserved", *attempts, "settled"]
 
 
-def test_every_attempt_at_a_padded_draw_spends_its_work_before_it_draws(plans, books, tmp_path):
+def test_every_attempt_at_a_padded_draw_spends_its_work_before_it_draws(plans, ledger, tmp_path):
     plan, out = plans["fit"], tmp_path / "out.json"
-    entry = interrupted(plan, books, timing="padded", out=out)
+    entry = interrupted(plan, ledger, timing="padded", out=out)
     for _ in range(2):
-        interrupted(plan, books, timing="padded", out=out, resume=entry)
-    release(plan, books, timing="padded", out=out, resume=entry)
-    assert kinds(books) == ["reserved", "attempted", "attempted", "attempted", "settled"]
-    assert books.spent("patients").gamma == pytest.approx(4e-12, rel=1e-12)
-    assert books.spent("patients").epsilon(1e-6) == pytest.approx(4.0)  # the draw is paid for once
+        interrupted(plan, ledger, timing="padded", out=out, resume=entry)
+    release(plan, ledger, timing="padded", out=out, resume=entry)
+    assert kinds(ledger) == ["reserved", "attempted", "attempted", "attempted", "settled"]
+    assert ledger.spent("patients").gamma == pytest.approx(4e-12, rel=1e-12)
+    assert ledger.spent("patients").epsilon(1e-6) == pytest.approx(4.0)  # the draw is paid for once
     release(
-        plan, books, timing="padded", out=out, resume=entry
+        plan, ledger, timing="padded", out=out, resume=entry
     )  # what is whole is not drawn again, and nothing is spent
-    assert kinds(books)[-2:] == ["attempted", "settled"]
+    assert kinds(ledger)[-2:] == ["attempted", "settled"]
 
 
 def test_an_attempt_that_the_budget_does_not_cover_is_not_made(plans, tmp_path):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("patients", od.ApproxDP(4.0, 6e-11))  # one attempt takes 5.6e-11
-    entry = interrupted(plans["fit"], books, timing="padded")
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("patients", od.ApproxDP(4.0, 6e-11))  # one attempt takes 5.6e-11
+    entry = interrupted(plans["fit"], ledger, timing="padded")
     with pytest.raises(errors.BudgetSpent, match="padded work"):
-        release(plans["fit"], books, timing="padded", resume=entry)
-    assert kinds(books) == ["reserved"]
+        release(plans["fit"], ledger, timing="padded", resume=entry)
+    assert kinds(ledger) == ["reserved"]
 
 
 def test_a_budget_without_a_delta_pays_for_constant_work_alone(plans, tmp_path):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("patients", od.PureDP(9.0))
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("patients", od.PureDP(9.0))
     with pytest.raises(errors.PromiseRefused, match=r"only a δ can pay for.*\n?.*Nothing was spent"):
-        release(plans["fit"], books, timing="padded")
-    assert kinds(books) == []
-    release(plans["fit"], books)
+        release(plans["fit"], ledger, timing="padded")
+    assert kinds(ledger) == []
+    release(plans["fit"], ledger)
     mean = od.models.GaussianMean(bound=1.0, variance=4.0, prior_count=1.0)
-    books.init("means", od.GaussianDP(1.0))
+    ledger.init("means", od.GaussianDP(1.0))
     constant = od.calibrate(od.Diffused(), mean, od.GaussianDP(0.5), n=N)
-    od.release(constant, np.zeros(N), ledger=books, dataset="means", timing="padded")
-    assert books.events("means")[1].payload["timing"] == 0.0
+    od.release(constant, np.zeros(N), ledger=ledger, dataset="means", timing="padded")
+    assert ledger.events("means")[1].payload["timing"] == 0.0
 
 
-def test_a_reservation_from_before_timing_was_booked_is_finished_without_padding(plans, books, monkeypatch):
+def test_a_reservation_from_before_timing_was_charged_is_finished_without_padding(plans, ledger, monkeypatch):
     written = events.new_event
 
     def before(after, kind, *, content, **where):
@@ -261,9 +261,9 @@ def test_a_reservation_from_before_timing_was_booked_is_finished_without_padding
 
     with monkeypatch.context() as earlier:
         earlier.setattr("onedraw.ledger.ledger.new_event", before)
-        entry = interrupted(plans["fit"], books)
-    assert "timing" not in books.events("patients")[1].payload
+        entry = interrupted(plans["fit"], ledger)
+    assert "timing" not in ledger.events("patients")[1].payload
     with pytest.raises(errors.LedgerError, match="timing differ"):
-        release(plans["fit"], books, resume=entry, timing="padded")
-    certificate = release(plans["fit"], books, resume=entry).certificate
-    assert od.verify(certificate, ledger=books).answer == "authentic"
+        release(plans["fit"], ledger, resume=entry, timing="padded")
+    certificate = release(plans["fit"], ledger, resume=entry).certificate
+    assert od.verify(certificate, ledger=ledger).answer == "authentic"

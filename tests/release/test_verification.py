@@ -19,9 +19,9 @@ SCHEMA = Path(od.__file__).parent / "release" / "certificate.schema.json"
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """One release of each kind of promise, with its books."""
+    """One release of each kind of promise, with its ledger."""
     folder = tmp_path_factory.mktemp("released")
-    ledger = od.Ledger.open(folder / "books.db", create=True)
+    ledger = od.Ledger.open(folder / "ledger.db", create=True)
     ledger.init("patients", od.ApproxDP(9.0, 1e-4))
     models = {
         "beta": (od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), np.zeros(50)),

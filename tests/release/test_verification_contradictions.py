@@ -1,4 +1,4 @@
-"""Certificates that contradict themselves, their books or their form; and texts that act on the reader's terminal."""
+"""Certificates that contradict themselves, their ledger or their form; and texts that act on the reader's terminal."""
 
 import hashlib
 import json
@@ -28,18 +28,18 @@ def frame():
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """A logistic regression read by a schema, booked; the document and its ledger."""
+    """A logistic regression read by a schema, charged; the document and its ledger."""
     folder = tmp_path_factory.mktemp("contradictions")
-    books = od.Ledger.open(folder / "books.db", create=True)
-    books.init("p", od.ApproxDP(50.0, 1e-3))
+    ledger = od.Ledger.open(folder / "ledger.db", create=True)
+    ledger.init("p", od.ApproxDP(50.0, 1e-3))
     schema = od.Schema.from_dict(SCHEMA)
     model = od.models.Logistic(
         **od.models.schema_features(schema, "ill"), scaled=True, loss="exp-linear", classes=["no", "yes"],
         prior=od.Gaussian(scale=1.0),
     )  # fmt: skip
     plan = od.calibrate(od.Gibbs("gdp"), model, od.ApproxDP(2.0, 1e-6), n=100)
-    made = od.release(plan, od.read(frame(), schema, target="ill"), ledger=books, random_state=1)
-    return made.certificate.model_dump(mode="json"), books
+    made = od.release(plan, od.read(frame(), schema, target="ill"), ledger=ledger, random_state=1)
+    return made.certificate.model_dump(mode="json"), ledger
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def verified(written):
 
 
 def test_the_release_itself_is_authentic(released, verified):
-    document, books = released
+    document, ledger = released
     assert verified(document) == "consistent"
-    assert verified(document, ledger=books) == "authentic"
+    assert verified(document, ledger=ledger) == "authentic"
 
 
 # ── a schema that is not the plan's ──────────────────────────────────────────────────────────────────────────
@@ -122,31 +122,31 @@ def test_a_model_whose_bounds_are_not_the_schemas_is_refused_before_the_charge()
 # ── a spend that is not the release's ────────────────────────────────────────────────────────────────────────
 
 
-def insiders_release(books, plan, promise, *, gamma=0.0, timing=None, seeded=False, plan_digest=None, name="p"):
-    """What somebody who may write into the books can do: reserve this, release that, settle with its digest."""
+def insiders_release(ledger, plan, promise, *, gamma=0.0, timing=None, seeded=False, plan_digest=None, name="p"):
+    """What somebody who may write into the ledger can do: reserve this, release that, settle with its digest."""
     honest = od.release(plan, np.zeros(50))
     digest = honest.certificate.plan_digest if plan_digest is None else plan_digest
-    spend = books.reserve(name, promise, gamma=gamma, timing=timing, seeded=seeded, plan_digest=digest)
+    spend = ledger.reserve(name, promise, gamma=gamma, timing=timing, seeded=seeded, plan_digest=digest)
     document = honest.certificate.model_dump(mode="json")
     document["ledger"] = {"dataset": spend.dataset, "entry": spend.entry, "head": spend.head}
     document["sentence"] = document["sentence"].replace(" Not recorded in any ledger.", "")
     certificate = Certificate.model_validate(document)
-    books.settle(spend, certificate.digest)
+    ledger.settle(spend, certificate.digest)
     return certificate
 
 
 @pytest.fixture
 def insider(tmp_path):
     plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(20.0, 1e-6), n=50)
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("p", od.ApproxDP(500.0, 1e-3))
-    return books, plan
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("p", od.ApproxDP(500.0, 1e-3))
+    return ledger, plan
 
 
 def test_the_same_way_with_the_right_promise_is_authentic(insider):
-    books, plan = insider
-    certificate = insiders_release(books, plan, plan.guarantee.promise)
-    assert od.verify(certificate, ledger=books).answer == "authentic"
+    ledger, plan = insider
+    certificate = insiders_release(ledger, plan, plan.guarantee.promise)
+    assert od.verify(certificate, ledger=ledger).answer == "authentic"
 
 
 @pytest.mark.finding("B1")
@@ -156,20 +156,20 @@ def test_the_same_way_with_the_right_promise_is_authentic(insider):
     ids=lambda changes: next(iter(changes)),
 )
 def test_a_certificate_the_ledger_was_not_charged_for_is_not_authentic(insider, changes):
-    books, plan = insider
-    certificate = insiders_release(books, plan, **({"promise": plan.guarantee.promise} | changes))
+    ledger, plan = insider
+    certificate = insiders_release(ledger, plan, **({"promise": plan.guarantee.promise} | changes))
     assert od.verify(certificate).answer == "consistent"
     with pytest.raises(errors.CertificateRejected, match="reserved with another"):
-        od.verify(certificate, ledger=books)
+        od.verify(certificate, ledger=ledger)
 
 
 @pytest.mark.finding("B1")
 def test_a_spend_on_persons_is_not_one_on_records(insider):
-    books, plan = insider
-    books.init("persons", od.ApproxDP(500.0, 1e-3), unit=od.privacy.Unit(3))
-    certificate = insiders_release(books, plan, plan.guarantee.promise, name="persons")
+    ledger, plan = insider
+    ledger.init("persons", od.ApproxDP(500.0, 1e-3), unit=od.privacy.Unit(3))
+    certificate = insiders_release(ledger, plan, plan.guarantee.promise, name="persons")
     with pytest.raises(errors.CertificateRejected, match="another unit"):
-        od.verify(certificate, ledger=books)
+        od.verify(certificate, ledger=ledger)
 
 
 # ── forms that the JSON schema refuses ───────────────────────────────────────────────────────────────────────
@@ -189,23 +189,23 @@ def test_a_spend_on_persons_is_not_one_on_records(insider):
     ids=str,
 )
 def test_types_are_those_of_the_json_schema(released, verified, where, value):
-    document, books = released
+    document, ledger = released
     with pytest.raises(errors.CertificateRejected, match="not a certificate of this format"):
-        verified(edited(document, where, value), ledger=books)
+        verified(edited(document, where, value), ledger=ledger)
 
 
 @pytest.mark.finding("C2")
 def test_a_draw_written_as_text_or_with_digits_beyond_a_double_is_rejected(released, verified):
-    document, books = released
+    document, ledger = released
     value = document["draw"]["values"][0][0]
     with pytest.raises(errors.CertificateRejected):
-        verified(edited(document, ("draw", "values", 0, 0), str(value)), ledger=books)
+        verified(edited(document, ("draw", "values", 0, 0), str(value)), ledger=ledger)
     longer = json.dumps(edited(document, ("draw", "values", 0, 0), 1234.5)).replace(
         "1234.5", f"{value!r}00000000000000000001"
     )
     assert json.loads(longer) == document
     with pytest.raises(errors.CertificateRejected, match="more digits than a double holds"):
-        verified(longer, ledger=books)
+        verified(longer, ledger=ledger)
 
 
 NO_PRIOR = {"family": "dirichlet-posterior", "prior": 0.5, "n": 1, "weight": 1.0, "prior_factor": 1.0}
@@ -240,16 +240,16 @@ HELD = [
     ids=lambda value: json.dumps(value)[:50],
 )
 def test_whatever_is_malformed_is_rejected_in_words(released, verified, where, value):
-    document, books = released
-    for ledger in (None, books):
+    document, ledger = released
+    for known in (None, ledger):
         with pytest.raises(errors.CertificateRejected):
-            verified(edited(document, where, value), ledger=ledger)
+            verified(edited(document, where, value), ledger=known)
 
 
 @pytest.mark.finding("C3")
 def test_the_finest_lattice_there_is_needs_no_warning(released, verified):
     """Every double lies on it; with the ledger the edit is found."""
-    document, books = released
+    document, ledger = released
     finest = edited(document, ("lattice",), 5e-324)
     with pytest.raises(errors.CertificateRejected, match="assumptions"):
         verified(finest)
@@ -258,7 +258,7 @@ def test_the_finest_lattice_there_is_needs_no_warning(released, verified):
         note["statement"] = note["statement"].replace(f"lattice {spacing}", "lattice 5e-324")
     assert verified(finest) == "consistent"
     with pytest.raises(errors.CertificateRejected):
-        verified(finest, ledger=books)
+        verified(finest, ledger=ledger)
 
 
 @pytest.mark.finding("C3")
@@ -276,12 +276,12 @@ def test_promises_that_are_none_are_refused_where_they_are_read():
 @pytest.fixture(scope="module")
 def documents(released):
     """A certificate of each shape: a Beta, a Dirichlet with a Rényi curve, a regression with its schema."""
-    books = released[1]
+    ledger = released[1]
     plans = (
         od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), n=50),
         od.calibrate(od.Diffused(), od.models.DirichletCategorical(prior=[1, 2, 3]), od.RenyiDP.at(3.0, 0.2), n=50),
     )
-    made = [od.release(plan, np.zeros(50, dtype=int), ledger=books, dataset="p").certificate for plan in plans]
+    made = [od.release(plan, np.zeros(50, dtype=int), ledger=ledger, dataset="p").certificate for plan in plans]
     return [released[0], *(certificate.model_dump(mode="json") for certificate in made)]
 
 
@@ -357,10 +357,10 @@ def test_a_text_that_would_forge_the_verifiers_answer_is_rejected(released, writ
 @pytest.mark.finding("B3")
 @pytest.mark.parametrize("mark", ["\n", "\x1b[8m", "\u202e", "\x9b", "\ud800"])
 def test_a_note_that_acts_on_a_terminal_is_refused_before_anything_is_spent(tmp_path, mark):
-    books = od.Ledger.open(tmp_path / "books.db", create=True)
-    books.init("p", od.ApproxDP(5.0, 1e-3))
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("p", od.ApproxDP(5.0, 1e-3))
     plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1.0, 1e-6), n=50)
     note = od.privacy.Assumption(f"a{mark}b", od.privacy.Provenance.DECLARED)
     with pytest.raises(errors.WrongCall, match="would act on a terminal"):
-        od.release(plan, np.zeros(50), ledger=books, dataset="p", notes=(note,))
-    assert books.account("p").reservations == 0
+        od.release(plan, np.zeros(50), ledger=ledger, dataset="p", notes=(note,))
+    assert ledger.account("p").reservations == 0

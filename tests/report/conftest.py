@@ -69,24 +69,24 @@ def unproven():
 
 
 @pytest.fixture(scope="session")
-def books(tmp_path_factory):
-    ledger = od.Ledger.open(tmp_path_factory.mktemp("books") / "books.db", create=True)
+def ledger(tmp_path_factory):
+    ledger = od.Ledger.open(tmp_path_factory.mktemp("ledger") / "ledger.db", create=True)
     ledger.init("patients <2026>", od.ApproxDP(3.0, 1e-5), note="a note for the curator")
     return ledger
 
 
 @pytest.fixture(scope="session")
-def releases(books):
-    models, booked = od.models, {"ledger": books, "dataset": "patients <2026>", "label": "a private label"}
+def releases(ledger):
+    models, charged = od.models, {"ledger": ledger, "dataset": "patients <2026>", "label": "a private label"}
     X, y = rows(3)
     ball = od.Gaussian(scale=1.0, radius=4.0)
     return {
-        "proportion": made(od.Diffused(), models.BetaBernoulli(prior=(1, 1)), np.arange(N) % 3 == 0, **booked),
+        "proportion": made(od.Diffused(), models.BetaBernoulli(prior=(1, 1)), np.arange(N) % 3 == 0, **charged),
         "average": made(od.Diffused(), models.BetaBernoulli(prior=(1, 1), lower=10.0, upper=20.0), np.full(N, 14.0)),
         "histogram": made(od.Diffused(), models.DirichletCategorical(prior=(1, 1, 1), levels=("low", "<mid>", "high")), np.arange(N) % 3),
         "mean": made(od.Diffused(), models.GaussianMean(bound=5.0, variance=60.0, prior_count=1.0, centre=20.0), np.full(N, 21.0)),
         "rate": made(od.Diffused(), models.GammaPoisson(prior=(1.0, 0.2), cap=10), np.full(N, 3)),
-        "logistic": made(od.NoisyGradient(), logistic_model(), (X, np.array(["well", "ill"])[y]), draws=8, **booked),
+        "logistic": made(od.NoisyGradient(), logistic_model(), (X, np.array(["well", "ill"])[y]), draws=8, **charged),
         "one logistic": made(od.NoisyGradient(), logistic_model(), (X, y)),
         "linear": made(od.Gibbs("bounded"), models.LeastSquares(features=3, bounds=(-1, 1), response_bound=1.0, prior=ball), (X, X[:, 0]), budget=od.PureDP(1.0)),
         "softmax": made(od.NoisyGradient(), models.Softmax(features=3, bounds=(-1, 1), classes=["a", "b", "c"], prior=od.Gaussian(scale=1.0)), (X, y)),

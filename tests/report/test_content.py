@@ -91,8 +91,8 @@ def test_a_planted_load_is_caught(planted, pages):
     assert outside_loads(pages["mean"].replace("</main>", planted + "</main>"))
 
 
-def test_names_of_columns_levels_and_data_sets_are_escaped(releases, books, table, pages):
-    html = report_html(releases["logistic"], ledger=books, interval=table)
+def test_names_of_columns_levels_and_data_sets_are_escaped(releases, ledger, table, pages):
+    html = report_html(releases["logistic"], ledger=ledger, interval=table)
     assert NASTY not in html
     assert (
         html.count(escape(NASTY, quote=False).replace('"', "&#34;").replace("'", "&#39;")) == 2
@@ -227,8 +227,8 @@ def test_many_parameters_are_folded_away(pages):
     assert 'class="plot"' not in pages["network"]
 
 
-def test_a_sound_release_in_the_books_needs_no_warning(releases, books):
-    page = Page(report_html(releases["proportion"], ledger=books))
+def test_a_sound_release_in_the_ledger_needs_no_warning(releases, ledger):
+    page = Page(report_html(releases["proportion"], ledger=ledger))
     assert not page.titled("Read this first")
     assert "Verified against the ledger" in page.text
 
@@ -280,9 +280,9 @@ def test_what_the_caller_could_not_vouch_for_stands_above_the_promise():
     assert page.text.count("yper-parameters chosen on the private data: not covered") >= 2
 
 
-def test_the_budget_is_what_the_books_say_and_no_more(releases, books):
-    html = report_html(releases["proportion"], ledger=books)
-    left = books.remaining("patients <2026>")
+def test_the_budget_is_what_the_ledger_says_and_no_more(releases, ledger):
+    html = report_html(releases["proportion"], ledger=ledger)
+    left = ledger.remaining("patients <2026>")
     page = Page(html)
     spent = float(re.search(r"ε = ([\d.]+) spent", page.text)[1])
     room = float(re.search(r"release with ε = ([\d.]+) is sure", page.text)[1])
@@ -340,11 +340,11 @@ def test_a_certificate_that_does_not_hold_gets_no_report(field, value, releases)
         report_html(Certificate.model_validate(document))
 
 
-def test_a_certificate_the_books_do_not_hold_gets_no_report(releases, books):
+def test_a_certificate_the_ledger_does_not_hold_gets_no_report(releases, ledger):
     certificate = releases["proportion"].certificate
     draw = certificate.draw.model_copy(update={"values": [[0.5]]})
     with pytest.raises(errors.CertificateRejected, match="digest"):
-        report_html(certificate.model_copy(update={"draw": draw}), ledger=books)
+        report_html(certificate.model_copy(update={"draw": draw}), ledger=ledger)
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,11 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def files(releases, books, table, planned, tmp_path_factory):
+def files(releases, ledger, table, planned, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     return {
-        "logistic": write_report(releases["logistic"], folder / "logistic.html", ledger=books, interval=table),
-        "proportion": write_report(releases["proportion"], folder / "proportion.html", ledger=books),
+        "logistic": write_report(releases["logistic"], folder / "logistic.html", ledger=ledger, interval=table),
+        "proportion": write_report(releases["proportion"], folder / "proportion.html", ledger=ledger),
         "histogram": write_report(releases["histogram"], folder / "histogram.html"),
         "network": write_report(releases["network"], folder / "network.html"),
         "plan": planned.report(folder / "plan.html"),

@@ -364,11 +364,11 @@ def test_idle_tries_are_made_and_a_law_that_is_ready_prints_nothing(monkeypatch:
 
 
 @pytest.mark.statistical
-def test_what_calls_take_together_stays_below_their_purse(test_seed: int) -> None:
+def test_what_calls_take_together_stays_below_their_quota(test_seed: int) -> None:
     """The mean of what the worst law takes is well below; fewer batches than are granted would not do."""
     p, b = KNOWN["pressed against the sphere"]
     law, generator = gaussian_sampler.hitting(BallGaussian(np.diag(p), b, 1.0)), np.random.default_rng(test_seed)
     for size in (4, 300):
         taken = [sum(law.draws(generator, size=size)[1] for _ in range(5)) for _ in range(20)]
-        purse = gaussian_sampler.most_made(5, size, 1e-12, dimension=12)
-        assert purse / 5 < max(taken) <= purse
+        quota = gaussian_sampler.most_made(5, size, 1e-12, dimension=12)
+        assert quota / 5 < max(taken) <= quota

@@ -14,34 +14,34 @@ import onedraw as od
 warnings.simplefilter("ignore")  # JAX warns of every fork
 X = np.linspace(-1, 1, 120).reshape(-1, 2)
 y = np.arange(60) % 2
-od.Ledger.open("books.db", create=True).init("d", od.ApproxDP(50, 1e-3))
+od.Ledger.open("ledger.db", create=True).init("d", od.ApproxDP(50, 1e-3))
 
 def regression(**more):
     return od.DPLogisticRegression(
-        epsilon=1, bounds=([-1, -1], [1, 1]), classes=[0, 1], mechanism="gdp", ledger="books.db", dataset="d", **more
+        epsilon=1, bounds=([-1, -1], [1, 1]), classes=[0, 1], mechanism="gdp", ledger="ledger.db", dataset="d", **more
     ).fit(X, y)
 
 def proportion():
-    return od.DPProportion(epsilon=1, classes=[0, 1], ledger="books.db", dataset="d").fit(y)
+    return od.DPProportion(epsilon=1, classes=[0, 1], ledger="ledger.db", dataset="d").fit(y)
 
-def booked():
-    return sum(event.kind == "reserved" for event in od.Ledger.open("books.db").events("d"))
+def charges():
+    return sum(event.kind == "reserved" for event in od.Ledger.open("ledger.db").events("d"))
 
-def in_child(work):
-    before = booked()
+def in_child(task):
+    before = charges()
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         signal.alarm(20)
         try:
-            said = type(work()).__name__
+            said = type(task()).__name__
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
         os.write(writer, said.encode())
         os._exit(0)
     os.close(writer)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return {"code": code, "said": os.read(reader, 10_000).decode(), "charges": booked() - before}
+    return {"code": code, "said": os.read(reader, 10_000).decode(), "charges": charges() - before}
 
 found = {"before JAX": in_child(regression)}
 regression()

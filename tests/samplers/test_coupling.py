@@ -18,12 +18,12 @@ from onedraw.samplers import HMC, NUTS, coupling, seeded_key
 from onedraw.samplers import coupling_bound as counting
 from onedraw.samplers.coupling import _simulated as simulated_records
 from onedraw.samplers.coupling import coupled_step, meeting_time
-from onedraw.samplers.coupling_bound import Meetings
-from onedraw.samplers.hamiltonian import Settings, drawn, hamiltonian_step, log_density_in, started
-from onedraw.samplers.laplace import arguments_of, laplace_frame
+from onedraw.samplers.coupling_bound import MeetingTimes
+from onedraw.samplers.hamiltonian import HMCSettings, drawn, hamiltonian_step, log_density_in, started
+from onedraw.samplers.laplace import arguments_of, laplace_approximation
 from tests.samplers.cases import ALPHA, logistic_target
 
-SETTINGS = Settings(0.55, 3, 0.15)
+SETTINGS = HMCSettings(0.55, 3, 0.15)
 PAIRS, STEPS = 800, 4
 
 # Keys are JAX's own where a test runs pairs itself: no law here depends on the cipher, which is compiled anew at every split.
@@ -32,7 +32,7 @@ PAIRS, STEPS = 800, 4
 
 def _log_density():
     target = logistic_target()
-    return log_density_in(target.kernel, laplace_frame(target), arguments_of(target))
+    return log_density_in(target.kernel, laplace_approximation(target), arguments_of(target))
 
 
 @pytest.fixture(scope="module")
@@ -81,45 +81,45 @@ def test_the_bound_is_above_the_true_distance_of_an_autoregressive_chain():
 
     The same coupling from that start: the target is moved instead, N(−3, 1) in coordinates where the start is N(0, 1).
     """
-    settings = Settings(0.3, 1, 0.05)
+    settings = HMCSettings(0.3, 1, 0.05)
     run = jax.jit(
         jax.vmap(lambda key: meeting_time(key, lambda z: -0.5 * (z + 3.0) @ (z + 3.0), 1, settings, 10, 5000))
     )
     times = run(jax.random.split(jax.random.key(7), 400))
-    meetings = Meetings(coupling.counts(times), 10, 0.95, "a test")
+    meeting_times = MeetingTimes(coupling.counts(times), 10, 0.95, "a test")
     bounds, truths = [], []
     for steps in (1, 5, 10, 20, 40, 80):
         # the mean contracts by at least cos of the longest trajectory a step, the walk aside, which moves no mean
         left = 3.0 * np.cos(0.3 * 1.2) ** steps
         truths.append(2.0 * norm.cdf(left / 2.0) - 1.0)
-        bounds.append(meetings.estimate(steps))
+        bounds.append(meeting_times.estimate(steps))
     assert all(bound >= truth for bound, truth in zip(bounds, truths, strict=True))
     assert truths[0] > 0.8
     assert bounds[0] > 1.0
     assert bounds == sorted(bounds, reverse=True)
-    assert meetings.estimate(len(meetings.counts)) == 0.0
+    assert meeting_times.estimate(len(meeting_times.counts)) == 0.0
 
 
 def test_the_limit_is_that_of_clopper_and_pearson_for_the_pairs_that_may_be_late():
-    meetings = Meetings((90, 5, 3, 0, 0, 0, 2), 2, 0.95, "x", late=2)
-    assert meetings.replications == 100
-    assert meetings.estimate(1) == pytest.approx((5 * 1 + 3 * 1 + 2 * 3) / 100)
-    assert meetings.estimate(7) == 0.0
-    assert binom.cdf(2, 100, meetings.limit) <= 0.05
-    assert binom.cdf(2, 100, 0.99 * meetings.limit) > 0.05
-    assert replace(meetings, late=0).limit == pytest.approx(1 - 0.05 ** (1 / 100), rel=0.01)
-    assert counting.late_within(meetings.limit, 100, 0.95) == 2
+    meeting_times = MeetingTimes((90, 5, 3, 0, 0, 0, 2), 2, 0.95, "x", late=2)
+    assert meeting_times.replications == 100
+    assert meeting_times.estimate(1) == pytest.approx((5 * 1 + 3 * 1 + 2 * 3) / 100)
+    assert meeting_times.estimate(7) == 0.0
+    assert binom.cdf(2, 100, meeting_times.limit) <= 0.05
+    assert binom.cdf(2, 100, 0.99 * meeting_times.limit) > 0.05
+    assert replace(meeting_times, late=0).limit == pytest.approx(1 - 0.05 ** (1 / 100), rel=0.01)
+    assert counting.late_within(meeting_times.limit, 100, 0.95) == 2
     assert counting.late_within(0.01, 100, 0.95) is None
 
 
 def test_steps_leave_no_more_pairs_late_than_was_fixed_and_none_two_lags_behind():
-    meetings = Meetings((90, 5, 3, 0, 0, 0, 2), 2, 0.95, "x", late=2)
-    assert meetings.steps == 5  # after 3 steps two pairs are late, but two lags behind
-    assert replace(meetings, lag=4).steps == 3
-    assert replace(meetings, late=4, lag=6).steps == 3
-    assert replace(meetings, late=5, lag=6).steps == 2
-    assert replace(meetings, late=1, lag=6).steps == 7
-    assert replace(meetings, late=99, lag=7).steps == 1
+    meeting_times = MeetingTimes((90, 5, 3, 0, 0, 0, 2), 2, 0.95, "x", late=2)
+    assert meeting_times.steps == 5  # after 3 steps two pairs are late, but two lags behind
+    assert replace(meeting_times, lag=4).steps == 3
+    assert replace(meeting_times, late=4, lag=6).steps == 3
+    assert replace(meeting_times, late=5, lag=6).steps == 2
+    assert replace(meeting_times, late=1, lag=6).steps == 7
+    assert replace(meeting_times, late=99, lag=7).steps == 1
 
 
 @pytest.mark.statistical
@@ -132,8 +132,8 @@ def test_the_limit_holds_although_the_same_pairs_chose_the_steps():
     seen, wrong, tempted = 4000, 0, 0
     for _ in range(seen):
         times = generator.choice(np.arange(1, 26), pairs, p=probabilities)
-        meetings = Meetings(coupling.counts(times), 20, 0.95, "x", late)
-        wrong += chances[min(meetings.steps, 24)] > meetings.limit
+        meeting_times = MeetingTimes(coupling.counts(times), 20, 0.95, "x", late)
+        wrong += chances[min(meeting_times.steps, 24)] > meeting_times.limit
         # what the test can see: steps and figure both taken where the figure looks best
         limits = [counting.late_limit(int((times > steps).sum()), pairs, 0.95) for steps in range(1, 25)]
         tempted += any(chances[steps] > limit for steps, limit in zip(range(1, 25), limits, strict=True))
@@ -141,13 +141,13 @@ def test_the_limit_holds_although_the_same_pairs_chose_the_steps():
     assert tempted > binom.ppf(1 - ALPHA, seen, 0.05)
 
 
-def test_meetings_are_written_and_read_back():
-    meetings = Meetings((90, 5, 3, 0, 0, 0, 2), 2, 0.95, "x", late=1)
-    assert meetings.to_dict()["met"] == "1:90 2:5 3:3 7:2"
-    assert Meetings.from_dict(meetings.to_dict()) == meetings
-    for met in ("", "1:90 1:5", "2:5 1:90", "0:4", "1:0", "1:-3", "x", None, "1:90x"):
+def test_meeting_times_are_written_and_read_back():
+    meeting_times = MeetingTimes((90, 5, 3, 0, 0, 0, 2), 2, 0.95, "x", late=1)
+    assert meeting_times.to_dict()["counts"] == "1:90 2:5 3:3 7:2"
+    assert MeetingTimes.from_dict(meeting_times.to_dict()) == meeting_times
+    for counts in ("", "1:90 1:5", "2:5 1:90", "0:4", "1:0", "1:-3", "x", None, "1:90x"):
         with pytest.raises(WrongCall):
-            Meetings.from_dict({**meetings.to_dict(), "met": met})
+            MeetingTimes.from_dict({**meeting_times.to_dict(), "counts": counts})
     wrong = (
         ("lag", 0),
         ("lag", 1.5),
@@ -160,7 +160,7 @@ def test_meetings_are_written_and_read_back():
     )
     for field, value in wrong:
         with pytest.raises(WrongCall):
-            Meetings.from_dict({**meetings.to_dict(), field: value})
+            MeetingTimes.from_dict({**meeting_times.to_dict(), field: value})
 
 
 # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,11 +180,11 @@ def sampler(plan):
 
 
 def test_couplings_choose_the_fewest_steps(plan, sampler):
-    meetings = sampler.meetings
-    assert meetings.replications == 51
-    assert meetings.estimate(sampler.steps) <= meetings.late / 51 < meetings.estimate(sampler.steps - 1)
+    meeting_times = sampler.meeting_times
+    assert meeting_times.replications == 51
+    assert meeting_times.estimate(sampler.steps) <= meeting_times.late / 51 < meeting_times.estimate(sampler.steps - 1)
     exactness = sampler.exactness(plan)
-    assert exactness.gamma == meetings.limit <= TV
+    assert exactness.gamma == meeting_times.limit <= TV
     assert "estimated on simulated data" in exactness.sentence
     assert od.samplers.sampler_from_dict(sampler.to_dict()) == sampler
 
@@ -202,18 +202,18 @@ def test_a_confidence_limit_is_named_for_what_it_is_a_limit_of(plan, sampler):
     sentence = sampler.exactness(plan).sentence
     _, _, limit_of = sentence.partition("confidence limit of ")
     assert limit_of.startswith("the mean distance between its law after")
-    assert f"and {sampler.meetings.lag} steps later, which is taken for the posterior" in limit_of
+    assert f"and {sampler.meeting_times.lag} steps later, which is taken for the posterior" in limit_of
 
 
 def test_without_a_figure_the_plans_reserve_is_what_couplings_must_show(plan, monkeypatch):
     with pytest.raises(ExactnessRefused, match=r"keeps back.*gamma=0.01.*Candidates"):
         HMC.coupled(plan)
-    monkeypatch.setattr(coupling, "_simulated_meetings", lambda *_, pairs, **__: np.arange(pairs) % 9 + 1)
+    monkeypatch.setattr(coupling, "_simulated_meeting_times", lambda *_, pairs, **__: np.arange(pairs) % 9 + 1)
     budget = od.ApproxDP(1.0, 0.5)
     reserved = od.calibrate(od.BetaDivergence(), od.models.BinaryRegression(1), budget, n=100, draws=4, gamma=0.08)
     found = HMC.coupled(reserved)
     assert 0.01 < found.exactness(reserved).gamma < 0.02
-    assert found.meetings.replications == 251
+    assert found.meeting_times.replications == 251
 
 
 def test_couplings_are_reproducible_and_computed_once(plan, sampler, monkeypatch):

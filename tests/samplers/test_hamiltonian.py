@@ -11,7 +11,7 @@ from scipy.stats import ks_2samp
 
 from onedraw.models.compute import jax
 from onedraw.samplers import HMC, NUTS, seeded_key
-from onedraw.samplers.laplace import arguments_of, hessian, laplace_frame
+from onedraw.samplers.laplace import arguments_of, hessian, laplace_approximation
 from tests.samplers.cases import (
     ALPHA,
     BETA,
@@ -92,14 +92,14 @@ def test_on_a_network_short_runs_of_many_chains_predict_like_long_ones(test_seed
     assert min(ks_2samp(faulty[:, place], lasting[:, place]).pvalue for place in places) < ALPHA
 
 
-def test_the_mode_is_one_and_the_frame_whitens_it():
+def test_the_mode_is_one_and_the_root_whitens_it():
     target = logistic_target()
-    frame = laplace_frame(target)
-    assert float(np.abs(target.gradient(frame.mode)).max()) < 1e-5
-    curved = np.asarray(frame.root).T @ np.asarray(target.hessian(frame.mode)) @ np.asarray(frame.root)
+    laplace = laplace_approximation(target)
+    assert float(np.abs(target.gradient(laplace.mode)).max()) < 1e-5
+    curved = np.asarray(laplace.root).T @ np.asarray(target.hessian(laplace.mode)) @ np.asarray(laplace.root)
     np.testing.assert_allclose(curved, np.eye(2), atol=1e-3)
-    again = jax.jit(hessian, static_argnums=0)(target.kernel, frame.mode, arguments_of(target))
-    np.testing.assert_allclose(again, target.hessian(frame.mode), rtol=1e-9)
+    again = jax.jit(hessian, static_argnums=0)(target.kernel, laplace.mode, arguments_of(target))
+    np.testing.assert_allclose(again, target.hessian(laplace.mode), rtol=1e-9)
 
 
 def test_steps_are_accepted_nine_times_in_ten_without_warm_up(test_seed):

@@ -1,4 +1,4 @@
-"""Purses: how many tries suffice for every data set, what a draw together with its work promises, and what work gives away without."""
+"""Quotas: how many tries suffice for every data set, what a draw together with its work promises, and what work gives away without."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROXIMAL = math.exp(-9.0 / 8.0)
         (1, PROXIMAL, 1e-12 / 790, 88),
     ],
 )
-def test_purses_are_those_of_the_reference(steps: int, acceptance: float, gamma: float, tries: int) -> None:
+def test_quotas_are_those_of_the_reference(steps: int, acceptance: float, gamma: float, tries: int) -> None:
     assert tries_for(steps, acceptance, gamma) == tries
 
 
@@ -66,8 +66,8 @@ def test_one_try_fewer_would_not_suffice() -> None:
         assert shortfall(steps, PROXIMAL, tries) <= gamma < shortfall(steps, PROXIMAL, tries - 1)
 
 
-def test_tries_that_succeed_more_often_after_some_pasts_never_need_more_than_the_purse_says() -> None:
-    """The domination that one purse for a chain rests on: by summation over all pasts, not by simulation."""
+def test_tries_that_succeed_more_often_after_some_pasts_never_need_more_than_the_quota_says() -> None:
+    """The domination that one quota for a chain rests on: by summation over all pasts, not by simulation."""
     generator, least, steps = np.random.default_rng(1), 0.4, 4
     for _ in range(20):
         chances = least + (1.0 - least) * generator.random(
@@ -82,8 +82,8 @@ def test_tries_that_succeed_more_often_after_some_pasts_never_need_more_than_the
 
 
 @pytest.mark.parametrize("wrong", [(0, 0.5, 0.1), (1, 0.0, 0.1), (1, 1.5, 0.1), (1, 0.5, 0.0), (1, math.nan, 0.1)])
-def test_a_purse_without_a_bound_is_refused(wrong: tuple[int, float, float]) -> None:
-    with pytest.raises(errors.WrongCall, match="purse"):
+def test_a_quota_without_a_bound_is_refused(wrong: tuple[int, float, float]) -> None:
+    with pytest.raises(errors.WrongCall, match="quota"):
         tries_for(*wrong)
 
 

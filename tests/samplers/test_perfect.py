@@ -14,13 +14,13 @@ import onedraw as od
 from onedraw.errors import ExactnessRefused, Unfinished
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.compute import jax
+from onedraw.models.convex.draw_cost import GAP, least_acceptance, most_tries
 from onedraw.models.convex.losses import LogisticLoss
 from onedraw.models.convex.regression import HuberRegression
-from onedraw.models.convex.work import GAP, least_acceptance, most_tries
 from onedraw.privacy import Exact
 from onedraw.samplers import Perfect, Proximal, default_sampler, sampler_from_dict, seeded_generator
 from onedraw.samplers.perfect import WrongEnvelope, touching
-from onedraw.samplers.preconditioner import minimum, preconditioned_frame
+from onedraw.samplers.preconditioner import curvature_preconditioner, minimum
 from tests.samplers.cases import ALPHA, Array, Case, gibbs_target, huber, logistic, passes, rows
 
 DRAWS = 8_000
@@ -190,9 +190,9 @@ def test_a_try_is_accepted_at_least_as_often_as_proved_from_the_minimum_and_from
         case = logistic(
             2, weight=weight, radius=radius, scale=10.0 ** generator.uniform(-1, 1), pull=generator.random() < 0.5
         )
-        frame, (least, largest) = preconditioned_frame(case.target), case.target.model.curvature_range
-        u, _ = minimum(frame, case.target, strong_convexity=least / largest, smoothness=1.0, tolerance=GAP)
-        at_minimum = np.asarray(frame.theta(u))
+        preconditioner, (least, largest) = curvature_preconditioner(case.target), case.target.model.curvature_range
+        u, _ = minimum(preconditioner, case.target, strong_convexity=least / largest, smoothness=1.0, tolerance=GAP)
+        at_minimum = np.asarray(preconditioner.theta(u))
         anywhere = generator.standard_normal(2)
         anywhere *= radius * generator.random() / np.linalg.norm(anywhere)
         for centre in (at_minimum, anywhere):
@@ -202,7 +202,7 @@ def test_a_try_is_accepted_at_least_as_often_as_proved_from_the_minimum_and_from
     print(f"the least ratio to the bound is {min(ratios):.4f}")
 
 
-def test_the_reference_ratios_tries_and_purses() -> None:
+def test_the_reference_ratios_tries_and_quotas() -> None:
     """Curvature ratios of the logistic loss to every digit printed, the table of κ^{d/2}, and enough tries for all but 1e-12."""
     assert [f"{kappa(b):.6f}" for b in (1, 2, 2.83, 4)] == ["1.271540", "2.381098", "4.751118", "14.154116"]
     for b, ratio in ((1.0, 1.271540), (2.0, 2.381098), (2.83, 4.751118), (4.0, 14.154116)):
@@ -216,11 +216,11 @@ def test_the_reference_ratios_tries_and_purses() -> None:
     for b, line in table.items():
         for d, tries in zip((3, 6, 10, 15), line, strict=False):
             assert most_tries(kappa(b), d) == pytest.approx(tries, rel=8e-3)
-    for d, purse in ((6, 2950), (3, 273)):
+    for d, quota in ((6, 2950), (3, 273)):
         least = least_acceptance(kappa(2.83), d)
-        assert math.ceil(math.log(1e-12) / math.log1p(-least)) == purse
+        assert math.ceil(math.log(1e-12) / math.log1p(-least)) == quota
         within = least_acceptance(kappa(2.83), d, gap=GAP)
-        assert math.ceil(math.log(1e-12) / math.log1p(-within)) <= 1.1 * purse
+        assert math.ceil(math.log(1e-12) / math.log1p(-within)) <= 1.1 * quota
 
 
 # ── a wrong envelope, and rounding ───────────────────────────────────────────────────────────────────────────────

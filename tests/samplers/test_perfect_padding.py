@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import onedraw as od
-from onedraw.models.convex.work import GAP
+from onedraw.models.convex.draw_cost import GAP
 from onedraw.samplers import Perfect, ball, perfect, seeded_generator
 from onedraw.samplers.padding import AT_BALL
 from tests.samplers.cases import rows
@@ -100,7 +100,7 @@ def test_tries_that_are_reported_but_not_made_are_caught(fault: str, monkeypatch
 
 
 @pytest.mark.parametrize(("draws", "tries"), [(1, 288), (3, 356), (50, 1240)])
-def test_a_purse_counts_the_gap_and_every_draw(draws: int, tries: int) -> None:
+def test_a_quota_counts_the_gap_and_every_draw(draws: int, tries: int) -> None:
     """With so many records that a batch is four tries and hides nothing."""
     plan = od.calibrate(od.Gibbs("bounded"), model_of(10.0, columns=3), od.PureDP(1.0), n=300_000, draws=draws)
     least = kappa(BOUND) ** -1.5 * math.exp(-GAP)

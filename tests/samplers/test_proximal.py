@@ -17,7 +17,7 @@ from scipy.stats import chi2, norm
 
 from onedraw import errors, privacy
 from onedraw.models.compute import jax
-from onedraw.models.convex.work import Geometry, gamma_after, iterations_of
+from onedraw.models.convex.draw_cost import Geometry, gamma_after, iterations_of
 from onedraw.samplers import Proximal, sampler_from_dict, seeded_key
 from onedraw.samplers.chains import PublicNumbers, numbers_of_target
 from onedraw.samplers.langevin import proposition_13
@@ -50,9 +50,9 @@ def sampled(case: Case, seed: int, *, forward: float = 1.0, size: int | None = N
     """
     from onedraw.samplers import proximal as proximal_chain
 
-    right = proximal_chain.Settings
+    right = proximal_chain.ProximalSettings
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proximal_chain, "Settings", lambda step, *rest: right(forward * step, *rest))
+        patch.setattr(proximal_chain, "ProximalSettings", lambda step, *rest: right(forward * step, *rest))
         sample = Proximal(gamma=GAMMA).run(
             case.target, jax.random.key(seed % 2**63), size=size or DRAWS[case.target.dimension]
         )

@@ -18,15 +18,15 @@ import onedraw as od
 from onedraw import errors
 from onedraw.models import Gaussian, Logistic
 from onedraw.models.compute import jax
+from onedraw.models.convex.draw_cost import Geometry
 from onedraw.models.convex.losses import LogisticLoss
-from onedraw.models.convex.work import Geometry
 from onedraw.samplers import Perfect, Proximal, proximal_chain, seeded_key
 from onedraw.samplers.ball import least_hit
 from onedraw.samplers.chains import arguments_for, numbers_of_plan, numbers_of_target
 from onedraw.samplers.padding import AT_BALL, MOST_IDLE, PASSES
-from onedraw.samplers.preconditioner import minimum, most_descent, preconditioned_frame, surroundings
+from onedraw.samplers.preconditioner import curvature_preconditioner, local_quadratic, minimum, most_descent
 from onedraw.samplers.proximal import geometry_of, least_accepted, refinements
-from onedraw.samplers.proximal_chain import Idle, Purse, Setting, Settings, Tries, _attempt, _idle, chains
+from onedraw.samplers.proximal_chain import ChainContext, Idle, ProximalSettings, Quota, Tries, _attempt, _idle, chains
 from tests.samplers.cases import Array, cdf_on_line, follows, logistic
 
 N = 30
@@ -139,18 +139,18 @@ def test_the_map_that_refines_contracts_as_is_proven(pull: float) -> None:
 # ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_work_is_the_same_for_every_data_set_and_the_draws_are_those_of_an_empty_purse() -> None:
-    """The empty purse is a planted fault, too: it is reached early and reported, and tells data sets apart."""
+def test_work_is_the_same_for_every_data_set_and_the_draws_are_those_of_an_empty_quota() -> None:
+    """The empty quota is a planted fault, too: it is reached early and reported, and tells data sets apart."""
     plan, sampler = planned(), Proximal(gamma=1e-7)
-    padding, purse = sampler.padding(plan), sampler._purse(*_geometry(plan))
-    assert (padding.work["tries"], padding.work[AT_BALL]) == (purse.tries, purse.at_ball)
-    assert binom.cdf(purse.tries - 1, purse.at_ball, least_hit(2)) <= 1e-12  # every try at the records needs a hit
+    padding, quota = sampler.padding(plan), sampler._quota(*_geometry(plan))
+    assert (padding.work["tries"], padding.work[AT_BALL]) == (quota.tries, quota.at_ball)
+    assert binom.cdf(quota.tries - 1, quota.at_ball, least_hit(2)) <= 1e-12  # every try at the records needs a hit
     early: dict[str, set[int]] = {"tries": set(), AT_BALL: set()}
     for seed, data in enumerate(data_sets(10)):
         target = target_of(plan, data)
         padded = sampler.run_padded(target, seeded_key(seed), padding)
         assert padded.diagnostics["work"] == padding.work
-        plain = sampler._run(target, seeded_key(seed), 1, Purse(purse.refinements))
+        plain = sampler._run(target, seeded_key(seed), 1, Quota(quota.refinements))
         assert np.array_equal(padded.draws, plain.draws)
         for name, found in early.items():
             found.add(plain.diagnostics["work"][name])
@@ -170,31 +170,32 @@ class CountedLoss(LogisticLoss):
         return super().value(predictor, response)
 
 
-PURSE, STEPS = Purse(2, 150, 900), 20
+QUOTA, STEPS = Quota(2, 150, 900), 20
 
 
-def worked(kernel: Any, purse: Purse, seed: int = 4) -> tuple[Tries, Idle, Idle]:
+def worked(kernel: Any, quota: Quota, seed: int = 4) -> tuple[Tries, Idle, Idle]:
     """(tries, idle tries, the same idle tries made once more by hand) of a short chain with a loss of one's own."""
     plan = planned()
     target, (_, geometry) = target_of(plan, data_sets(5)[4]), _geometry(plan)
     m, M = geometry.strong_convexity, geometry.smoothness
-    frame = preconditioned_frame(target)
-    u, _ = minimum(frame, target, strong_convexity=m, smoothness=M, tolerance=0.01)
-    frame, around = surroundings(frame, target, u, rotate=False)
-    settings = Settings(geometry.step, geometry.step, m, M, STEPS, purse)
+    preconditioner = curvature_preconditioner(target)
+    u, _ = minimum(preconditioner, target, strong_convexity=m, smoothness=M, tolerance=0.01)
+    preconditioner, quadratic = local_quadratic(preconditioner, target, u, rotate=False)
+    settings = ProximalSettings(geometry.step, geometry.step, m, M, STEPS, quota)
     keys = jax.random.split(seeded_key(seed), 1)
     draws, tries, idle = jax.tree.map(
         lambda one: np.asarray(one)[0],
-        chains(kernel, True, True, 1, keys, frame, around, settings, arguments_for(target)),
+        chains(kernel, True, True, 1, keys, preconditioner, quadratic, settings, arguments_for(target)),
     )
     jax.effects_barrier()
-    setting = Setting(LogisticLoss(), True, True, frame, around, settings, arguments_for(target))
-    return tries, idle, again(setting, jax.random.split(keys[0])[0], frame.axes.T @ draws / frame.scale, idle)
+    context = ChainContext(LogisticLoss(), True, True, preconditioner, quadratic, settings, arguments_for(target))
+    ended = preconditioner.axes.T @ draws / preconditioner.scale
+    return tries, idle, again(context, jax.random.split(keys[0])[0], ended, idle)
 
 
-def again(setting: Setting, key: Any, point: Array, idle: Idle) -> Idle:
+def again(context: ChainContext, key: Any, point: Array, idle: Idle) -> Idle:
     """The idle tries side by side, from the chain's last point."""
-    attempt, at_ball = _attempt(setting, point)
+    attempt, at_ball = _attempt(context, point)
 
     def fold(number: Any) -> Any:
         return jax.random.fold_in(key, number)
@@ -205,11 +206,11 @@ def again(setting: Setting, key: Any, point: Array, idle: Idle) -> Idle:
     return Idle(records, int(accepted.sum()), aimed + len(hits), int(hits.sum()))
 
 
-def honest(kernel: Any, purse: Purse = PURSE) -> bool:
+def honest(kernel: Any, quota: Quota = QUOTA) -> bool:
     """Whether idle tries were made: as many, with the successes they have, and each with a look at the records."""
-    tries, idle, repeated = worked(kernel, purse)
-    assert (tries.records + idle.records, tries.ball + idle.ball) == (purse.tries, purse.at_ball)  # so much is said
-    read = len(kernel.made) == purse.tries + STEPS + 1 if isinstance(kernel, CountedLoss) else True
+    tries, idle, repeated = worked(kernel, quota)
+    assert (tries.records + idle.records, tries.ball + idle.ball) == (quota.tries, quota.at_ball)  # so much is said
+    read = len(kernel.made) == quota.tries + STEPS + 1 if isinstance(kernel, CountedLoss) else True
     return read and tuple(map(int, idle)) == tuple(repeated)
 
 
@@ -219,24 +220,24 @@ def test_idle_tries_are_made_and_not_only_reported(kernel: Any) -> None:
     assert honest(kernel)
 
 
-def _said(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
-    purse = setting.numbers.purse
-    return Idle(purse.tries - tries.records, 0, purse.at_ball - tries.ball, 0)
+def _said(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    quota = context.numbers.quota
+    return Idle(quota.tries - tries.records, 0, quota.at_ball - tries.ball, 0)
 
 
-def _thrown_away(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
-    return _idle(setting, key, point, tries)._replace(accepted=0, hits=0)
+def _thrown_away(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    return _idle(context, key, point, tries)._replace(accepted=0, hits=0)
 
 
-def _without_records(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
+def _without_records(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
     """Points are proposed and none is looked at: as if all were accepted."""
-    blind = setting._replace(arguments=(0.0 * setting.arguments[0], *setting.arguments[1:]))
+    blind = context._replace(arguments=(0.0 * context.arguments[0], *context.arguments[1:]))
     return _idle(blind, key, point, tries)
 
 
-def _ball_unfilled(setting: Any, key: Any, point: Any, tries: Tries) -> Idle:
-    idle = _idle(setting._replace(numbers=setting.numbers._replace(purse=PURSE._replace(at_ball=0))), key, point, tries)
-    return idle._replace(ball=setting.numbers.purse.at_ball - tries.ball)
+def _ball_unfilled(context: Any, key: Any, point: Any, tries: Tries) -> Idle:
+    idle = _idle(context._replace(numbers=context.numbers._replace(quota=QUOTA._replace(at_ball=0))), key, point, tries)
+    return idle._replace(ball=context.numbers.quota.at_ball - tries.ball)
 
 
 @pytest.mark.parametrize("fault", [_said, _thrown_away, _without_records, _ball_unfilled])
@@ -250,13 +251,13 @@ def _geometry(plan: od.Plan) -> tuple[Any, Geometry]:
     return numbers, geometry_of(numbers)
 
 
-def test_a_plan_and_its_target_empty_the_same_purse() -> None:
+def test_a_plan_and_its_target_have_the_same_quota() -> None:
     plan = planned()
     numbers = numbers_of_target(target_of(plan, data_sets(1)[0]))
-    assert Proximal(gamma=1e-7)._purse(numbers, geometry_of(numbers)) == Proximal(gamma=1e-7)._purse(*_geometry(plan))
+    assert Proximal(gamma=1e-7)._quota(numbers, geometry_of(numbers)) == Proximal(gamma=1e-7)._quota(*_geometry(plan))
 
 
-def test_every_one_of_several_chains_has_its_purse_and_may_miss_it() -> None:
+def test_every_one_of_several_chains_has_its_quota_and_may_miss_it() -> None:
     model = planned().model
     one, three = (
         Proximal(gamma=1e-9).padding(od.calibrate(od.Gibbs("bounded", weight=0.01), model, od.ApproxDP(1.0, 1e-6), n=N, draws=draws))
@@ -297,15 +298,15 @@ def test_padded_draws_follow_the_posterior(test_seed: int) -> None:
     case = logistic(1, weight=2.0, radius=2.0)
     sampler = Proximal(gamma=1e-4)
     numbers = numbers_of_target(case.target)
-    purse = sampler._purse(numbers, geometry_of(numbers))
-    draws = sampler._run(case.target, seeded_key(test_seed), 4096, purse).draws[:, 0]
+    quota = sampler._quota(numbers, geometry_of(numbers))
+    draws = sampler._run(case.target, seeded_key(test_seed), 4096, quota).draws[:, 0]
     assert follows(draws, cdf_on_line(case.potential, -2.0, 2.0))
     assert not follows(draws, cdf_on_line(lambda points: 1.5 * case.potential(points), -2.0, 2.0))
 
 
 @pytest.mark.slow
 def test_fifty_data_sets_a_hundred_chains_each_make_the_same_passes() -> None:
-    """No chain makes fewer tries than its purse holds, so a sum that is as small as it can be shows that none made more."""
+    """No chain makes fewer tries than its quota says, so a sum that is as small as it can be shows that none made more."""
     plan, sampler = planned(), Proximal(gamma=1e-7)
     padding = sampler.padding(plan)
     for number, data in enumerate(data_sets(50)):

@@ -221,7 +221,7 @@ def test_proposals_that_are_reported_but_not_made_are_caught(monkeypatch):
 
 
 @pytest.mark.statistical
-def test_a_purse_that_is_reached_early_is_seen_and_a_cap_changes_the_law(monkeypatch, test_seed):
+def test_a_quota_that_is_reached_early_is_seen_and_a_cap_changes_the_law(monkeypatch, test_seed):
     """The planted fault: B proposals were made, the last is taken whether accepted or not, and B is reported."""
     generator, costs = np.random.default_rng(test_seed), int64(*np.repeat([0, 11], [1, 9]))
     probabilities = special.softmax(-costs / 2.0**4)

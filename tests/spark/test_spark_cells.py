@@ -206,7 +206,7 @@ def test_a_target_or_column_that_is_not_declared_is_refused(cluster):
 
 @pytest.fixture
 def clinic(tmp_path):
-    """A table in two files, the same in one, a schema and books."""
+    """A table in two files, the same in one, a schema and a ledger."""
     rng = np.random.default_rng(3)
     table = pa.table({"age": rng.normal(50, 30, 4000), "ward": rng.choice(["a", "b", "Zzyzx"], 4000)})
     (tmp_path / "clinic").mkdir()
@@ -221,13 +221,13 @@ def clinic(tmp_path):
         },
     }
     (tmp_path / "schema.json").write_text(json.dumps(declared))
-    od.Ledger.open(tmp_path / "books.db", create=True).init("clinic", od.ApproxDP(50.0, 1e-3))
+    od.Ledger.open(tmp_path / "ledger.db", create=True).init("clinic", od.ApproxDP(50.0, 1e-3))
     return tmp_path
 
 
 def released(folder, data, name, *words):
     arguments = [
-        "release", data, "--schema", folder / "schema.json", "--ledger", folder / "books.db", "--out", folder / name,
+        "release", data, "--schema", folder / "schema.json", "--ledger", folder / "ledger.db", "--out", folder / name,
         "--epsilon", 1, "--seed", 4, *words,
     ]  # fmt: skip
     result = CliRunner().invoke(application, list(map(str, arguments)))
@@ -266,7 +266,7 @@ def run(tmp_path, monkeypatch, capfd):
     """The console script in this process: its exit code, and all that is said."""
     monkeypatch.chdir(tmp_path)
     Path("schema.yaml").write_text(MALFORMED_SCHEMA)
-    od.Ledger.open("books.db", create=True).init("p", od.ApproxDP(50.0, 1e-3))
+    od.Ledger.open("ledger.db", create=True).init("p", od.ApproxDP(50.0, 1e-3))
 
     def command(*arguments):
         monkeypatch.setattr(sys, "argv", ["onedraw", *map(str, arguments)])
@@ -285,7 +285,7 @@ def release_of(place, **changes):
         "target": "age",
         "model": "mean",
         "epsilon": 1,
-        "ledger": "books.db",
+        "ledger": "ledger.db",
         "out": "r.json",
     }
     return ["release", f"spark:{place}", *(f"--{name}={value}" for name, value in (options | changes).items())]
@@ -309,7 +309,7 @@ def test_no_command_shows_a_cell_of_a_malformed_file_and_none_is_charged(cluster
     Path("page.parquet").write_bytes(raw)
     code, said = run(*release_of(tmp_path / "page.parquet"))
     assert (code, "Spark failed while encoding" in said) == (2, True)
-    charged = [event for event in od.Ledger.open("books.db").events() if str(event.kind) == "reserved"]
+    charged = [event for event in od.Ledger.open("ledger.db").events() if str(event.kind) == "reserved"]
     assert len(charged) == (codes["damaged.parquet"] == 0)
 
 

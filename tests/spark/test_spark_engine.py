@@ -17,7 +17,7 @@ import onedraw as od
 from onedraw.data import Schema, read
 from onedraw.data.shards import File, Pass, RowGroups
 from onedraw.data.spark_tables import Encoding
-from onedraw.data.sums import Work
+from onedraw.data.sums import Summation
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import PerturbedMode, calibrate
@@ -102,9 +102,9 @@ def mean():
 
 @pytest.fixture
 def ledger(tmp_path):
-    books = Ledger.open(tmp_path / "books.sqlite", create=True)
-    books.init("people", od.ApproxDP(100.0, 1e-3))
-    return books
+    ledger = Ledger.open(tmp_path / "ledger.sqlite", create=True)
+    ledger.init("people", od.ApproxDP(100.0, 1e-3))
+    return ledger
 
 
 def charged(ledger):
@@ -117,12 +117,12 @@ def befalls(monkeypatch, tmp_path):
     run, passes = Encoding.run, count()
 
     def set_up(fates):
-        def unlucky(self, work):
+        def unlucky(self, task):
             fate = fates.get(next(passes))
             if fate is not None:
-                statistic = fate(work.work.statistic, str(tmp_path / fate.__name__))
-                work = replace(work, work=replace(work.work, statistic=statistic))
-            return run(self, work)
+                statistic = fate(task.summation.statistic, str(tmp_path / fate.__name__))
+                task = replace(task, summation=replace(task.summation, statistic=statistic))
+            return run(self, task)
 
         monkeypatch.setattr(Encoding, "run", unlucky)
 
@@ -217,7 +217,7 @@ def test_passes_over_a_frame_that_comes_out_differently_every_time_see_the_same_
 )
 def test_a_part_lost_or_doubled_is_refused_and_the_spend_is_kept(records, plan, ledger, monkeypatch, mishap):
     run = Encoding.run
-    monkeypatch.setattr(Encoding, "run", lambda self, work: mishap(run(self, work)))
+    monkeypatch.setattr(Encoding, "run", lambda self, task: mishap(run(self, task)))
     with pytest.raises(FileMismatch, match="lost or counted twice"):
         od.release(plan, records, ledger=ledger)
     assert charged(ledger) == 1
@@ -238,9 +238,9 @@ def test_a_file_of_the_table_that_changes_after_the_charge_is_refused_and_the_sp
     changing = read(cluster.session.read.parquet(str(tmp_path / "people")), SCHEMA, target="age")
     run = Encoding.run
 
-    def while_somebody_writes(self, work):
+    def while_somebody_writes(self, task):
         pq.write_table(people.slice(1), tmp_path / "people" / "0.parquet")
-        return run(self, work)
+        return run(self, task)
 
     monkeypatch.setattr(Encoding, "run", while_somebody_writes)
     with pytest.raises(FileMismatch, match="written to after its records were counted"):
@@ -310,7 +310,7 @@ def test_a_sampler_of_many_passes_is_refused_before_the_charge_and_the_fit_is_na
 
 def test_no_cell_is_in_a_log_the_event_log_or_what_travels_to_a_worker(cluster, frame, records):
     read(frame, SCHEMA).sum(Totals())
-    travels = Pass(records.in_files(()), records._table.files(["age"]), Work((), Totals()), None, 0)
+    travels = Pass(records.in_files(()), records._table.files(["age"]), Summation((), Totals()), None, 0)
     written = cluster.logs()
     assert "SparkListenerJobEnd" in written  # the event log is among what was looked at
     assert "Executor: Running task" in written  # and the executors' logs

@@ -25,7 +25,7 @@ from scipy import special
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget
-from onedraw.mechanisms.stages import MARGIN, Numbers, booked, check_lattice
+from onedraw.mechanisms.stages import MARGIN, Numbers, check_lattice, discrete_mu
 from onedraw.models.conjugate.distributions import BallGaussian
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ApproxDP, GaussianDP
@@ -74,8 +74,8 @@ class OpsNumbers(Numbers):
 
     def promise(self, sums: RegressionSums, records: int, epsilon: float) -> ApproxDP:
         """(ε, δ): one Gaussian mechanism of three stages, and the event that its second and third rest on."""
-        first = Fraction(booked(up(sums.eigenvalue_reach(records) / self.eigenvalue_noise)))
-        rest = (Fraction(booked(self.length_mu)), Fraction(self.draw_mu))
+        first = Fraction(discrete_mu(up(sums.eigenvalue_reach(records) / self.eigenvalue_noise)))
+        rest = (Fraction(discrete_mu(self.length_mu)), Fraction(self.draw_mu))
         mu = root_up(sum((ratio**2 for ratio in (first, *rest)), Fraction(0)))
         return ApproxDP(epsilon, min(1.0, sum_up((gaussian_delta(mu, epsilon), self.missed))))
 

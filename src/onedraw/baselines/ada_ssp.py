@@ -23,7 +23,7 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget, WrongCall
-from onedraw.mechanisms.stages import MARGIN, Numbers, booked, check_lattice
+from onedraw.mechanisms.stages import MARGIN, Numbers, check_lattice, discrete_mu
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Provenance
@@ -52,7 +52,7 @@ class SumNoises(Numbers):
         """Of a person's records: λ₁, and then both sums as one vector, booked as noise on whole numbers."""
         first = up(sums.eigenvalue_reach(records) / self.eigenvalue_noise)
         both = up(records * both_moved(*self.relative(sums)))
-        return GaussianDP(root_up(Fraction(booked(first)) ** 2 + Fraction(booked(both)) ** 2))
+        return GaussianDP(root_up(Fraction(discrete_mu(first)) ** 2 + Fraction(discrete_mu(both)) ** 2))
 
     def relative(self, sums: RegressionSums) -> tuple[float, float]:
         """Of XᵀX beside B², of Xᵀy beside BY."""

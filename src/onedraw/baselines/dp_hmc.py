@@ -28,7 +28,7 @@ from onedraw.mechanisms.barker_path import Barker, outside, prior_cost
 from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
 from onedraw.mechanisms.convex_bounds import bounds_of
 from onedraw.mechanisms.private_chain import ChainTarget, PrivateChain
-from onedraw.mechanisms.stages import LARGEST_KAPPA, MOST_STEPS, UNLIKE, booked
+from onedraw.mechanisms.stages import LARGEST_KAPPA, MOST_STEPS, UNLIKE, discrete_mu
 from onedraw.models.compute import jnp
 from onedraw.models.public_directions import PublicDirections
 from onedraw.models.sums.gradient_sums import GradientSums, LatticeRows, RowLattice, rounding, row_lattice, steps_of
@@ -200,7 +200,7 @@ class NoisyLeapfrog(Kernel):
         moved = 2 * weight * Fraction(self._slope(model)) * Fraction(numbers["longest"]) * SLACK + Fraction(4, 2**BITS)
         if self.test == "penalty":
             test = fraction_up(moved * many / Fraction(numbers["test_noise"]))
-            return GaussianDP(step_mu(self.leapfrogs, booked(gradient), booked(test)))
+            return GaussianDP(step_mu(self.leapfrogs, discrete_mu(gradient), discrete_mu(test)))
         return ZCDP(fraction_up((self.leapfrogs + 1) * Fraction(gradient) ** 2 / 2 + (moved * many) ** 2 / 8))
 
     def relaxations(self, model: Any, numbers: Mapping[str, float], n: int, steps: int) -> float:

@@ -22,7 +22,7 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, MOST_STEPS, UNLIKE, booked
+from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, MOST_STEPS, UNLIKE, discrete_mu
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
@@ -117,7 +117,7 @@ class OutputPerturbation(PerturbedFit):
             "lipschitz": fit.lipschitz, "gradient_difference": fit.pull, "sensitivity": reach, **given,
         }  # fmt: skip
         ratio = fraction_up(Fraction(reach) / Fraction(noise))
-        promise = GaussianDP(booked(ratio)) if law == "gaussian" else PureDP(ratio)
+        promise = GaussianDP(discrete_mu(ratio)) if law == "gaussian" else PureDP(ratio)
         return Plan.of(self, request, numbers, promise, self._theorem(law), self._assumptions(request, fit, tolerance))
 
     def law(self, budget: Promise) -> str:

@@ -24,7 +24,7 @@ from onedraw.errors import UnsupportedBudget, WrongCall
 from onedraw.mechanisms.barker_path import Barker, outside
 from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret
 from onedraw.mechanisms.private_chain import PrivateChain
-from onedraw.mechanisms.stages import booked
+from onedraw.mechanisms.stages import discrete_mu
 from onedraw.models.sums.loss_changes import BITS
 from onedraw.plans import Request
 from onedraw.privacy import AveragedDirectionsCurve, GaussianDP, Promise, RenyiDP
@@ -118,7 +118,7 @@ class PenaltyTest(Kernel):
                 )
             )
         worst = Fraction(curve.reach) + Fraction(curve.rounding)
-        return GaussianDP(booked(fraction_up(worst / Fraction(self.noise))))
+        return GaussianDP(discrete_mu(fraction_up(worst / Fraction(self.noise))))
 
     def relaxations(self, model: Any, numbers: Mapping[str, float], n: int, steps: int) -> float:
         """nwλτ, τ = T·a(0)·R²/(2d): Barker's, whose a(0) is ½, times 2a(0)."""

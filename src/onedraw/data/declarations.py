@@ -305,8 +305,8 @@ def _sentence(model: type[Declared], problem: Any) -> str:
             f"not be overlooked. Remove or correct it{perhaps(key, known)}."
         )
     if kind.startswith("union_tag"):
-        came = "nothing" if kind == "union_tag_not_found" else _words_for(given["kind"])
-        return f"{subject}expected `kind:` number, category, binary or count, got {came}. Say which it is."
+        found = "nothing" if kind == "union_tag_not_found" else _words_for(given["kind"])
+        return f"{subject}expected `kind:` number, category, binary or count, got {found}. Say which it is."
     where = "" if subject and key == place[1] else f"`{key}:` "
     expected = _EXPECTED.get(kind, "another kind of value")
     return f"{subject}{where}expected {expected}, got {_words_for(given)}. Correct it in the schema."

@@ -220,7 +220,7 @@ def in_database(source: Any, table: str | None) -> Any:
         if "://" in place or Path(place).suffix.lower() not in _ONE_TABLE:
             return DatabaseTable(place, table)
     raise FileMismatch(
-        f"table={table!r} names a table in a database, and a source that is a table by itself came. Leave it out, or give a "
+        f"table={table!r} names a table in a database, but the source is a table by itself. Leave it out, or give a "
         "postgresql:// URL or a SQLite file."
     )
 

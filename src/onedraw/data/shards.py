@@ -13,8 +13,8 @@ A worker that is asked for the sum over a part (`Pass.part`) rewrites its record
 those least recently asked for giving way, and for a minute, so that nothing is left of a release but the release. A worker that has them
 not, new or restarted, reads the part again: what it keeps is never needed for the sum to be right.
 
-`Work` (readings, statistic, public numbers) is what travels to a worker. It returns the digest of the public `test_block` under the
-same work too: a worker whose arithmetic differs by a bit would add other integers, and `combine` refuses it. Noise and draws are made
+`Summation` (readings, statistic, public numbers) is what travels to a worker. It returns the digest of the public `test_block` under the
+same sum too: a worker whose arithmetic differs by a bit would add other integers, and `combine` refuses it. Noise and draws are made
 where `combine` runs, never by a worker, who may be asked twice.
 """
 
@@ -44,7 +44,7 @@ from onedraw.data.arrow_tables import ParquetTable
 from onedraw.data.columns import Encoder
 from onedraw.data.records import Batch, Records
 from onedraw.data.schema import Schema
-from onedraw.data.sums import SCRATCH, Block, Work, block_rows, blocked, changed, check_rows
+from onedraw.data.sums import SCRATCH, Block, Summation, block_rows, blocked, changed, check_rows
 from onedraw.data.tables import file_version
 from onedraw.errors import CannotWrite, FileMismatch
 
@@ -246,10 +246,10 @@ class Files(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedRecords(Records):
+class ShardedRecords(Records):
     """Records whose table is in parts: read here one after the other, in bounded memory."""
 
-    def in_files(self, files: tuple[File | RowGroups, ...]) -> EncodedRecords:
+    def in_files(self, files: tuple[File | RowGroups, ...]) -> ShardedRecords:
         """The records of these parts: without the table and its engine, so that they can travel."""
         return replace(self, _table=Files(files), engine=None)  # type: ignore[arg-type]
 
@@ -306,14 +306,14 @@ test_block.__test__ = False  # type: ignore[attr-defined]  # its name is no test
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass as it travels to the workers: public declarations, where the parts are, and the work.
+    """One pass as it travels to the workers: public declarations, where the parts are, and what is summed.
 
     ``token`` names the records as rewritten, which a worker holds up to ``memory`` bytes; without one they are streamed.
     """
 
-    records: EncodedRecords
+    records: ShardedRecords
     files: tuple[File | RowGroups, ...]
-    work: Work
+    summation: Summation
     token: str | None
     memory: int
 
@@ -324,20 +324,20 @@ class Pass:
             blocks: Iterable[Block] = self._blocks(number)
             if self.token is not None:
                 blocks = HELD.get((self.token, number), blocks, self.memory)
-            rows, total = Work((), self.work.statistic, self.work.public).of_all(blocks)
+            rows, total = Summation((), self.summation.statistic, self.summation.public).of_all(blocks)
         if not rows:  # as many zeros as the sum has entries
-            total = np.zeros_like(self.work.of_block(test))
-        return Part(number, rows, self.work.digest(test), total)
+            total = np.zeros_like(self.summation.of_block(test))
+        return Part(number, rows, self.summation.digest(test), total)
 
     @property
     def test(self) -> Block:
-        return test_block(self.records.schema, self.work.columns, block_rows(self.records.n))
+        return test_block(self.records.schema, self.summation.columns, block_rows(self.records.n))
 
     def _blocks(self, number: int) -> Iterator[Block]:
         """Read when the first one is asked for."""
         share = self.records.in_files((self.files[number],))
-        for block in share.blocks(self.work.columns, block_rows(self.records.n)):  # of all n, here as everywhere
-            yield block.read_as(self.work.readings)
+        for block in share.blocks(self.summation.columns, block_rows(self.records.n)):  # of all n, here as everywhere
+            yield block.read_as(self.summation.readings)
 
 
 class _Held:

@@ -40,9 +40,9 @@ from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Encoder, NumberEncoder, Wanted
 from onedraw.data.persons import Secrets, person_keys
 from onedraw.data.records import Batch, Records, evenly
-from onedraw.data.shards import EncodedRecords, File, Part, Pass, RowGroups, combine, row_groups, scratch, write_part
+from onedraw.data.shards import File, Part, Pass, RowGroups, ShardedRecords, combine, row_groups, scratch, write_part
 from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
-from onedraw.data.sums import BLOCK, Block, Work, block_rows, check_room, check_rows
+from onedraw.data.sums import BLOCK, Block, Summation, block_rows, check_room, check_rows
 from onedraw.data.tables import Table
 from onedraw.errors import FileMismatch, InvalidSchema, check_extra
 from onedraw.private import Private
@@ -89,7 +89,7 @@ class SparkTable(Table):
 
     def engaged(self, records: Records) -> Records:
         self.schema = records.schema
-        return EncodedRecords(records.schema, records.target, records.n, self, measure=records.measure, engine=Spark())
+        return ShardedRecords(records.schema, records.target, records.n, self, measure=records.measure, engine=Spark())
 
     def check_whole(self, names: Sequence[str]) -> None:
         """Reads it all: whatever is wrong with the table is found before the charge."""
@@ -191,10 +191,10 @@ class Encoding:
     def frame(self) -> Any:
         return _numbers(self.session, len(self.files))
 
-    def run(self, work: Pass) -> list[Part]:
+    def run(self, task: Pass) -> list[Part]:
         with explained("adding up the records"):
             answers = "part int, rows long, digest binary, sum binary, refused string"
-            rows = self.frame.mapInArrow(partial(_sums, work), answers).collect()
+            rows = self.frame.mapInArrow(partial(_sums, task), answers).collect()
         for row in rows:
             if row.refused is not None:
                 raise FileMismatch(row.refused)
@@ -264,10 +264,10 @@ def _whole(
         yield pa.record_batch({"whole": [parts[number].whole(names)]})
 
 
-def _sums(work: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _sums(task: Pass, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
         yield pa.record_batch(
-            [pa.array([cell], kind) for cell, kind in zip(_answer(work, number), _ANSWER.types, strict=True)],
+            [pa.array([cell], kind) for cell, kind in zip(_answer(task, number), _ANSWER.types, strict=True)],
             schema=_ANSWER,
         )
     _settled()
@@ -284,10 +284,10 @@ _ANSWER = pa.schema(
 )
 
 
-def _answer(work: Pass, number: int) -> tuple[Any, ...]:
+def _answer(task: Pass, number: int) -> tuple[Any, ...]:
     """A part that has changed is not asked for again, as Spark would do with one that failed."""
     try:
-        part = work.part(number)
+        part = task.part(number)
     except FileMismatch as error:
         return number, 0, b"", b"", str(error)
     return number, part.rows, part.digest, np.ascontiguousarray(part.sum, dtype=np.int64).tobytes(), None
@@ -318,7 +318,7 @@ class Spark:
 class _Rows(Private):
     """Records rewritten at the workers, who hold them under the token."""
 
-    records: EncodedRecords
+    records: ShardedRecords
     memory: int
     readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
     token: str | None = None
@@ -332,18 +332,18 @@ class _Rows(Private):
 
     def sum(self, statistic: Any, *public: Any) -> Integers:
         check_room(self.n, statistic, *public)
-        work = Work(self.readings, statistic, public)
+        summation = Summation(self.readings, statistic, public)
         table: Any = self.records._table
-        encoding: Encoding = table.encoding(work.columns)
-        task = Pass(self.records.in_files(()), encoding.files, work, self.token, self.memory)
+        encoding: Encoding = table.encoding(summation.columns)
+        task = Pass(self.records.in_files(()), encoding.files, summation, self.token, self.memory)
         with ThreadPoolExecutor(1) as meanwhile:
-            digest = meanwhile.submit(lambda: work.digest(task.test))
+            digest = meanwhile.submit(lambda: summation.digest(task.test))
             return combine(encoding.run(task), len(encoding.files), self.n, digest.result())
 
     def __iter__(self) -> Iterator[Block]:
         """The records themselves, at the driver."""
-        work = Work(self.readings, None)
-        blocks = self.records.blocks(work.columns, block_rows(self.n))
+        summation = Summation(self.readings, None)
+        blocks = self.records.blocks(summation.columns, block_rows(self.n))
         return (block.read_as(self.readings) for block in blocks)
 
 

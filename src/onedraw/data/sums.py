@@ -200,7 +200,7 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Work:
+class Summation:
     """One pass: how a record is rewritten, step by step, and what is then added up."""
 
     readings: tuple[tuple[Any, tuple[Any, ...]], ...]
@@ -231,11 +231,11 @@ class Work:
         """(records, Σ over them), ``together`` blocks to a call."""
         rows, total = 0, np.zeros((), dtype=np.int64)
         ahead: deque[Any] = deque()
-        work = replace(self, public=self.statistic.at_hand(*self.public))
+        summation = replace(self, public=self.statistic.at_hand(*self.public))
         remaining = iter(blocks)
         while group := list(islice(remaining, together)):
             rows += sum(block.rows for block in group)
-            ahead.append(work.begun(*group))
+            ahead.append(summation.begun(*group))
             if len(ahead) > AHEAD:
                 total = _added(total, ahead.popleft())
         return rows, reduce(_added, ahead, total)
@@ -293,7 +293,7 @@ class Blocks(Private):
         # Blocks that are not held are read into the same places again, so compiled code gets them one by one.
         first = next(iter(self.source()), None) if self.held else None
         together = 1 if first is None else statistic.blocks_a_call(sum(array.size for array in first.arrays))
-        rows, total = Work(self.readings, statistic, public).of_all(self.source(), together)
+        rows, total = Summation(self.readings, statistic, public).of_all(self.source(), together)
         check_rows(rows, self.n)
         return total
 

@@ -40,7 +40,7 @@ from onedraw.release.intervals.path_start import remembers_start
 from .base import NoInterval, PrivateEstimator, cached, compared_features
 from .validation import (
     SAID_BY_IT,
-    Measured,
+    MeasuredResponse,
     Rows,
     as_given,
     by_name,
@@ -103,7 +103,7 @@ class RegressionEstimator(PrivateEstimator):
         return {**compared_features(plan.model.features, X), "(response)": response}
 
     def _declared_response(self, plan: Plan, y: Any) -> Declared:
-        measure = y.measure if isinstance(y, Measured) else Measure(0.0)
+        measure = y.measure if isinstance(y, MeasuredResponse) else Measure(0.0)
         lower, upper = (measure.centre + measure.unit * end for end in plan.model.response.interval)
         return Declared(lower, upper)
 

@@ -28,7 +28,7 @@ from onedraw.release.estimates import Estimate, Estimates
 from .classification import Classifier
 from .linear import RegressionEstimator, encoded
 from .regression import regressor_tags, response_range
-from .validation import Measured, check_rows
+from .validation import MeasuredResponse, check_rows
 
 NO_INTERVAL = "single weights of a network mean nothing: units can be exchanged. Use its predictions"
 
@@ -115,7 +115,7 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
     variance_floor: Any = None
 
     def _responses(self, y: Any) -> Any:
-        return Measured(y, Measure(*self._units()))
+        return MeasuredResponse(y, Measure(*self._units()))
 
     def _units(self) -> tuple[float, float]:
         middle, half = response_range(self)

@@ -22,7 +22,7 @@ from onedraw.errors import InvalidModel
 from onedraw.planning import regression
 
 from .linear import Expected, LinearEstimator
-from .validation import Measured
+from .validation import MeasuredResponse
 
 
 class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -57,7 +57,7 @@ class NumberEstimator(LinearRegressor):
                 "A response_bound (low, high) whose middle is not 0 needs an intercept to take the middle up. Leave "
                 "fit_intercept=True, or give response_bound as one number."
             )
-        return Measured(y, Measure(middle, 1.0)) if middle else y
+        return MeasuredResponse(y, Measure(middle, 1.0)) if middle else y
 
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"response_bound": response_range(self)[1]}

@@ -3,7 +3,7 @@
 scikit-learn's own checks convert the records and raise on one that is not a number: that would tell whether there is
 such a record. Here only the container is examined, and of it only what no record decides: the type of a column is never
 a reason to refuse, and a list of rows has the declared number of columns, whatever the lengths of its rows. Records are
-read later, by the model, after the ledger was charged; `Measured` and `LabelCodes` put off what has to be done to
+read later, by the model, after the ledger was charged; `MeasuredResponse` and `LabelCodes` put off what has to be done to
 responses until then.
 
 **With a schema**: categories, missing values and units as declared, columns by their names.
@@ -204,7 +204,7 @@ def as_given(column: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Measured(_Late):
+class MeasuredResponse(_Late):
     """(response − centre)/unit, each record on its own; what is not a number stays NaN. The certificate says it."""
 
     measure: Measure

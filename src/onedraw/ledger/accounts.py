@@ -361,9 +361,9 @@ def _budget(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spend(content: dict[str, Any]) -> Spend:
-    timing = content.get("timing")  # of a reservation alone, and not before format 3
-    work = None if timing is None else _share(timing)
-    return Spend(_promise(canonical(content["promise"])), distance(_share(content["gamma"]), work))
+    stated = content.get("timing")  # of a reservation alone, and not before format 3
+    timing = None if stated is None else _share(stated)
+    return Spend(_promise(canonical(content["promise"])), distance(_share(content["gamma"]), timing))
 
 
 def distance(gamma: float, timing: float | None) -> float:

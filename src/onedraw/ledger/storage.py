@@ -164,7 +164,7 @@ class Storage(ABC):
 @final
 @dataclass(frozen=True)
 class SQLiteStorage(Storage):
-    """Books in one file. ``read_only`` for looking at a copy."""
+    """A ledger in one file. ``read_only`` for looking at a copy."""
 
     path: str
     read_only: bool = False
@@ -264,7 +264,7 @@ _SQLITE_UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.
 @final
 @dataclass(frozen=True)
 class PostgreSQLStorage(Storage):
-    """Books in the table ``onedraw_events`` of a PostgreSQL database."""
+    """A ledger in the table ``onedraw_events`` of a PostgreSQL database."""
 
     url: str
     _schema = POSTGRESQL

@@ -29,7 +29,7 @@ from onedraw.privacy import ZCDP, Assumption, GaussianDP, Promise, Provenance, P
 from onedraw.privacy.numbers import fraction_up, root_up, up
 from onedraw.private import Private
 
-from .stages import FINE, TABLE_MARGIN, booked
+from .stages import FINE, TABLE_MARGIN, discrete_mu
 
 LARGEST_SUM = 2**61
 """What sums and noise must stay below, to fit into 64 bits with room."""
@@ -236,7 +236,7 @@ def _promise(request: Request, sums: Moving, law: str, scale: float, refinement:
         raise PromiseRefused(
             f"A discrete Gaussian of {scale:.3g} steps is not fine enough to stand for a continuous one. Refine it more."
         )
-    return root_up(square), GaussianDP(booked(mu, TABLE_MARGIN))
+    return root_up(square), GaussianDP(discrete_mu(mu, TABLE_MARGIN))
 
 
 def _fine(sums: Moving) -> float:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models import GaussianMean
-from onedraw.models.convex import work
+from onedraw.models.convex import draw_cost
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.numbers import down, fraction_down, fraction_up, positive, text
@@ -263,8 +263,8 @@ def check_tries(request: Request, numbers: Mapping[str, float]) -> None:
         return
     d, ratio = len(request.model.parameter_names), numbers["curvature_ratio"]
     convexity, smoothness = numbers["strong_convexity"], numbers["smoothness"]
-    tries = work.most_tries(ratio, d)
-    most = work.tries_worth(0.0, work.Geometry.of(d, convexity, smoothness, ball=True, curvature_ratio=ratio))
+    tries = draw_cost.most_tries(ratio, d)
+    most = draw_cost.tries_worth(0.0, draw_cost.Geometry.of(d, convexity, smoothness, ball=True, curvature_ratio=ratio))
     if not tries <= most:
         raise UnsupportedBudget(
             f"rule='bounded' keeps {request.budget} by an exact draw alone, which would take up to {tries:,.0f} tries "

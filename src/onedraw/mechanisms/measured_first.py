@@ -51,7 +51,7 @@ from .fit_numbers import Setting, row_bound
 from .gibbs import Gibbs
 from .noisy_gradient import NoisyGradient
 from .perturbed_mode import layout_of
-from .stages import Categories, MomentsStage, Spending, booked_ratios, check_lattice, stage_before
+from .stages import Categories, MomentsStage, Spending, check_lattice, stage_before, stage_ratios
 
 PREDICTOR_DEVIATION = 2.0
 """Under the default prior the predictor of a row of norm r has this standard deviation, as in declared coordinates."""
@@ -181,7 +181,7 @@ class Measured(Mechanism):
     def _ratios(self, request: Request, numbers: DesignNumbers) -> list[float]:
         """What mean and second moments spend, for a person's records."""
         stages = numbers.stages(self._columns(request.model), pure=self._kind.pure)
-        return booked_ratios(stages, request.records_per_person, pure=self._kind.pure)
+        return stage_ratios(stages, request.records_per_person, pure=self._kind.pure)
 
     def sums_exactly(self, plan: Plan) -> bool:
         """The moments always; the draw if it does by itself."""

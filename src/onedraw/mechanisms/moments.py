@@ -37,10 +37,10 @@ from .stages import (
     Spending,
     Stage,
     apart,
-    booked_ratios,
     check_lattice,
     checked_categories,
     largest_total,
+    stage_ratios,
     together,
     ways,
 )
@@ -70,7 +70,7 @@ class MomentsNumbers(Numbers):
 
     def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
         """Of a person's records; noise on whole numbers is booked as such."""
-        return together(booked_ratios(self.stages(columns, pure=pure), records, pure=pure), pure=pure)
+        return together(stage_ratios(self.stages(columns, pure=pure), records, pure=pure), pure=pure)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
 
 from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
-from .stages import Categories, Stage, apart, booked_ratios, check_lattice, checked_categories, largest_total, ways
+from .stages import Categories, Stage, apart, check_lattice, checked_categories, largest_total, stage_ratios, ways
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: rounding of gradients then matters less."""
@@ -265,7 +265,7 @@ def layout_of(model: Any, categories: Categories) -> Layout:
 def promise_of(setting: Setting, numbers: FitNumbers) -> tuple[Promise, Corners]:
     """The theorem, applied to what will run, and the corners of the mode's privacy loss that it rests on: of a loss
     that bends only where it is not steep those relieved of κ (Theorem 4), unless a pure promise is stronger without."""
-    ratios = booked_ratios(stages_of(setting, numbers), setting.k, pure=setting.pure)
+    ratios = stage_ratios(stages_of(setting, numbers), setting.k, pure=setting.pure)
     ratios.append(up(2.0 * numbers.tolerance / numbers.ridge / numbers.closing_noise))  # of a real vector's noise
     mode = up(numbers.row_bound / numbers.mode_noise)
     possible = [setting.loss.corners(numbers.row_bound, numbers.ridge, setting.k)]

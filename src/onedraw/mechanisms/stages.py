@@ -118,15 +118,15 @@ class Stage(NamedTuple):
         return (MEAN_BITS, MEAN_BITS) if self.columns else (share_bits(n) - 2, share_bits(n))
 
 
-def booked(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
+def discrete_mu(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
     """μ of discrete Gaussian noise, whose continuous one would have this."""
     return fraction_up(Fraction(ratio) + margin)
 
 
-def booked_ratios(stages: Iterable[Stage], records: int, *, pure: bool) -> list[float]:
+def stage_ratios(stages: Iterable[Stage], records: int, *, pure: bool) -> list[float]:
     """Sensitivity over noise for a person's records, rounded up; booked where noise is drawn on whole numbers."""
     found = [up(records * up(stage.reach / stage.noise)) for stage in stages]
-    return found if pure else [booked(ratio) for ratio in found]
+    return found if pure else [discrete_mu(ratio) for ratio in found]
 
 
 def together(ratios: Iterable[float], *, pure: bool) -> PureDP | GaussianDP:

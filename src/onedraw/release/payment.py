@@ -40,7 +40,7 @@ class Payment:
         spent again with every attempt that ``draws``."""
         if self.ledger is None:
             return None
-        event = self.booked() if self.resumed else None
+        event = self.reserved_event() if self.resumed else None
         if event is None:
             if not may_be_new:
                 raise LedgerError(
@@ -63,7 +63,7 @@ class Payment:
             self.ledger.attempt(reservation, spend["timing"])
         return reservation
 
-    def booked(self) -> Event | None:
+    def reserved_event(self) -> Event | None:
         """The reservation under this entry, if it stands in the ledger."""
         assert self.ledger is not None
         events = self.ledger.events()
@@ -181,7 +181,7 @@ def _perhaps_charged(payment: Payment) -> bool:
     if payment.ledger is None or payment.resumed:
         return False
     try:
-        return payment.booked() is not None
+        return payment.reserved_event() is not None
     except OnedrawError:
         return True
 

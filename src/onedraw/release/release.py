@@ -42,7 +42,7 @@ from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
-from .timing import booked, check_payable, padding_of, timing_statement
+from .timing import check_payable, padding_of, timing_gamma, timing_statement
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -164,10 +164,10 @@ def payment_for(
     account = ledger.account(name)
     check_account(account, words.plan, part=part)
     promise, gamma = spend_of(words.plan, words.exactness, words.promise)
-    work = booked(words.timing)
-    check_payable(work, account.budget)
+    timing = timing_gamma(words.timing)
+    check_payable(timing, account.budget)
     spend = {
-        "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": work, "part": part,
+        "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": timing, "part": part,
         "seeded": words.seeded, "label": label, "plan_digest": words.plan.digest,
     }  # fmt: skip
     return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
@@ -184,11 +184,11 @@ def check_account(account: Account, plan: Plan, *, part: str | None) -> None:
             expected=size,
             found=plan.n,
         )
-    booked, planned = account.unit.records_per_person, plan.guarantee.unit.records_per_person
-    if booked != planned:
+    recorded, planned = account.unit.records_per_person, plan.guarantee.unit.records_per_person
+    if recorded != planned:
         raise WrongCall(
-            f"In the ledger the unit of {name!r} is a person with up to {booked} record(s), in the plan one with up to "
-            f"{planned}. Promises about different units do not add up. Calibrate with records_per_person={booked}, or "
+            f"In the ledger the unit of {name!r} is a person with up to {recorded} record(s), in the plan one with up to "
+            f"{planned}. Promises about different units do not add up. Calibrate with records_per_person={recorded}, or "
             "open the dataset's budget for the plan's unit."
         )
 

@@ -65,7 +65,7 @@ def timing_statement(plan: Plan, padding: Padding | None, *, epsilon: float) -> 
     return TimingStatement(sentence=sentence, work=dict(padding.work), gamma=padding.gamma, delta=delta)
 
 
-def booked(timing: TimingStatement | None) -> float | None:
+def timing_gamma(timing: TimingStatement | None) -> float | None:
     """γ₂, as a ledger holds it beside the draw's promise; None where running time is not covered."""
     return None if timing is None else timing.gamma
 

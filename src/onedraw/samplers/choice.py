@@ -2,7 +2,7 @@
 
 A closed form is drawn exactly, and a noisy-gradient plan is its own algorithm. On a ball where the loss is curved everywhere
 a posterior is drawn exactly too, by rejection, while that takes no more passes over the records than the proximal sampler,
-κ^{d/2} ≤ 4·iterations (`models.convex.work`). Otherwise there are two proven chains.
+κ^{d/2} ≤ 4·iterations (`models.convex.draw_cost`). Otherwise there are two proven chains.
 The last iterate of Langevin has a promise of its own and needs no convergence, but its law is only near the
 posterior; the proximal sampler is within the plan's reserve γ of the posterior itself. The one with less work is
 taken, the second if they are equal. No chain is proven for a β-divergence posterior: what the caller accepts by name
@@ -18,7 +18,7 @@ from itertools import chain
 from onedraw import samplers
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.conjugate.family import ConjugateModel
-from onedraw.models.convex.work import PASSES, iterations_of, tries_worth
+from onedraw.models.convex.draw_cost import PASSES, iterations_of, tries_worth
 from onedraw.models.likelihood.likelihood_model import Linear, WithLikelihood
 from onedraw.models.tables.column_quantiles import ColumnQuantiles
 from onedraw.models.tables.scores import ModelChoice
@@ -40,7 +40,7 @@ STEP = 0.5
 LEFT_OF_START = 0.01
 """e^{−hmT}: what is left of the starting point along the flattest direction the prior allows."""
 
-MOST_WORK = 2e11
+MOST_NUMBERS_READ = 2e11
 """Numbers read by a default Langevin chain, about a minute; it stops there, which costs accuracy and no privacy."""
 
 NETWORK = (200, 300)
@@ -165,12 +165,12 @@ def _perfect(plan: Plan) -> tuple[Perfect, str] | None:
 
 
 def _langevin(plan: Plan) -> tuple[float, LastIterateLangevin, str] | None:
-    """(work, sampler, why), or None if its promise does not imply the budget."""
+    """(numbers read, sampler, why), or None if its promise does not imply the budget."""
     numbers = plan.parameters
     step_size = STEP / numbers["smoothness"]
     full = math.log(1.0 / LEFT_OF_START) / (step_size * max(numbers["strong_convexity"], 1e-300))
     size = plan.n * len(plan.model.parameter_names) * plan.draws * LANGEVIN_PASSES
-    steps = max(1, math.ceil(min(full, max(1000.0, MOST_WORK / size))))
+    steps = max(1, math.ceil(min(full, max(1000.0, MOST_NUMBERS_READ / size))))
     sampler = LastIterateLangevin(steps, step_size)
     try:
         promise = sampler.exactness(plan).promise
@@ -187,7 +187,7 @@ def _langevin(plan: Plan) -> tuple[float, LastIterateLangevin, str] | None:
 
 
 def _proximal(plan: Plan) -> tuple[float, Proximal, str] | None:
-    """(work, sampler, why), or None if the plan keeps no reserve."""
+    """(numbers read, sampler, why), or None if the plan keeps no reserve."""
     gamma = math.nextafter(plan.gamma / plan.draws, 0.0)
     if not gamma > 0.0:
         return None

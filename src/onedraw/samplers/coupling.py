@@ -29,11 +29,11 @@ from onedraw.models.design import simulated_records
 from onedraw.plans import Plan
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, check_potential, whole_number
-from onedraw.samplers.coupling_bound import Meetings, late_within, named
+from onedraw.samplers.coupling_bound import MeetingTimes, late_within, named
 from onedraw.samplers.hamiltonian import (
     HMC,
     WALK,
-    Settings,
+    HMCSettings,
     chosen,
     drawn,
     hamiltonian_step,
@@ -42,7 +42,7 @@ from onedraw.samplers.hamiltonian import (
     log_uniform,
     started,
 )
-from onedraw.samplers.laplace import LaplaceFrame, laplace_frames, stacked
+from onedraw.samplers.laplace import LaplaceApproximation, laplace_approximations, stacked
 
 LEAST_RESERVE = 1e-4
 """The least total variation estimated without being asked for by number: 50,000 pairs of chains, about an hour."""
@@ -102,9 +102,9 @@ def coupled(
         )
     which = (named(plan, chain, lag), pairs, most_steps)
     if which not in _FOUND:
-        _FOUND[which] = counts(_simulated_meetings(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
-    meetings = Meetings(_FOUND[which], lag, float(confidence), which[0], late)
-    return replace(chain, steps=meetings.steps, meetings=meetings)
+        _FOUND[which] = counts(_simulated_meeting_times(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
+    found = MeetingTimes(_FOUND[which], lag, float(confidence), which[0], late)
+    return replace(chain, steps=found.steps, meeting_times=found)
 
 
 def reserve_for_each_draw(plan: Plan) -> float:
@@ -133,7 +133,7 @@ def _simulated(plan: Plan, generator: np.random.Generator) -> Encoded:
     return found
 
 
-def _simulated_meetings(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
+def _simulated_meeting_times(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_steps: int) -> Any:
     """Coupled steps until each pair met, on simulated data; refused where one does not meet."""
     from onedraw.samplers.chacha import seeded_key
 
@@ -144,9 +144,9 @@ def _simulated_meetings(plan: Plan, chain: HMC, *, lag: int, pairs: int, most_st
         targets = [plan.target(_simulated(plan, generator)) for _ in range(at_once)]
         arguments = stacked(targets)
         keys = jax.random.split(jax.random.fold_in(key, batch), at_once)
-        settings = Settings(*chain.settings(targets[0].dimension))
-        frames = laplace_frames(targets, arguments)
-        found.append(np.asarray(meeting_times(targets[0].kernel, keys, frames, settings, lag, most_steps, arguments)))
+        settings = HMCSettings(*chain.settings(targets[0].dimension))
+        laplace = laplace_approximations(targets, arguments)
+        found.append(np.asarray(meeting_times(targets[0].kernel, keys, laplace, settings, lag, most_steps, arguments)))
         if (found[-1] > most_steps).any():
             raise ExactnessRefused(
                 f"On data simulated from the public design some pairs of chains did not meet within {most_steps:,} steps, so "
@@ -165,17 +165,18 @@ def counts(times: Any) -> tuple[int, ...]:
 
 @jit(0)
 def meeting_times(
-    kernel: Any, keys: Any, frames: LaplaceFrame, settings: Settings, lag: Any, most_steps: Any, arguments: Any
-) -> Any:
+    kernel: Any, keys: Any, laplace: LaplaceApproximation, settings: HMCSettings, lag: Any, most_steps: Any,
+    arguments: Any,
+) -> Any:  # fmt: skip
     """For each of several stacked targets the coupled steps until a pair met; most_steps + 1 if it did not."""
 
-    def one(key: Any, frame: LaplaceFrame, own: Any) -> Any:
-        return meeting_time(key, log_density_in(kernel, frame, own), frame.mode.shape[0], settings, lag, most_steps)
+    def one(key: Any, laplace: LaplaceApproximation, own: Any) -> Any:
+        return meeting_time(key, log_density_in(kernel, laplace, own), laplace.mode.shape[0], settings, lag, most_steps)
 
-    return jax.vmap(one)(keys, frames, arguments)
+    return jax.vmap(one)(keys, laplace, arguments)
 
 
-def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings, lag: Any, most_steps: Any) -> Any:
+def meeting_time(key: Any, log_density: Any, dimension: int, settings: HMCSettings, lag: Any, most_steps: Any) -> Any:
     """τ − L: the first chain runs ``lag`` steps alone, then both together until they are one."""
     first_key, second_key, alone, together = jax.random.split(key, 4)
 
@@ -200,7 +201,7 @@ def meeting_time(key: Any, log_density: Any, dimension: int, settings: Settings,
     return jnp.where(met, steps, most_steps + 1)
 
 
-def coupled_step(key: Any, first: Any, second: Any, log_density: Any, settings: Settings) -> Any:
+def coupled_step(key: Any, first: Any, second: Any, log_density: Any, settings: HMCSettings) -> Any:
     """(first, second, met) after one step each, `hamiltonian_step` for either of them alone."""
     jitter_key, hmc_key, walk_key = jax.random.split(key, 3)
     step_size = settings.step_size * jitter(jitter_key)

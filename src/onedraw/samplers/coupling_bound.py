@@ -33,11 +33,11 @@ from onedraw.privacy.numbers import text
 from onedraw.privacy.stored import Stored, check_names
 
 _WRITTEN = re.compile(r"[1-9][0-9]{0,5}:[1-9][0-9]{0,8}( [1-9][0-9]{0,5}:[1-9][0-9]{0,8})*", re.ASCII)
-FIELDS = ("met", "lag", "confidence", "of", "late")
+FIELDS = ("counts", "lag", "confidence", "of", "late")
 
 
 @dataclass(frozen=True)
-class Meetings(Stored, noun="coupling"):
+class MeetingTimes(Stored, noun="coupling"):
     """``counts[k]`` pairs met after k + 1 coupled steps. ``of`` names plan, chain and lag they were found for.
 
     ``late`` pairs may be unmet after the steps chosen: decided before the pairs were run, by `late_within`.
@@ -53,7 +53,7 @@ class Meetings(Stored, noun="coupling"):
         counts = self.counts
         whole = isinstance(counts, list | tuple) and all(type(count) is int and count >= 0 for count in counts)
         if not whole or not counts or counts[-1] == 0 or len(counts) > 10**6:
-            raise WrongCall("The counts of meetings are whole numbers, the last of them positive; these are not.")
+            raise WrongCall("The counts of meeting times are whole numbers, the last of them positive; these are not.")
         if type(self.lag) is not int or self.lag < 1:
             raise WrongCall("The lag of a coupling is a whole number of at least 1; this one is not.")
         if type(self.confidence) is not float or not 0.5 <= self.confidence < 1.0:
@@ -112,21 +112,21 @@ class Meetings(Stored, noun="coupling"):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """``met`` is written "steps:pairs steps:pairs …", the steps that no pair met after left out."""
-        met = " ".join(f"{index + 1}:{count}" for index, count in enumerate(self.counts) if count)
-        return {"met": met, "lag": self.lag, "confidence": self.confidence, "of": self.of, "late": self.late}
+        """``counts`` are written "steps:pairs steps:pairs …", the steps that no pair met after left out."""
+        counts = " ".join(f"{index + 1}:{count}" for index, count in enumerate(self.counts) if count)
+        return {"counts": counts, "lag": self.lag, "confidence": self.confidence, "of": self.of, "late": self.late}
 
     @classmethod
     def _from_values(cls, values: dict[str, Any]) -> Self:
         check_names(values, FIELDS, of="coupling", refuses=WrongCall)
-        return cls(_read_counts(values["met"]), values["lag"], values["confidence"], values["of"], values["late"])
+        return cls(_read_counts(values["counts"]), values["lag"], values["confidence"], values["of"], values["late"])
 
 
-def _read_counts(met: Any) -> tuple[int, ...]:
-    """The inverse of `Meetings.to_dict`; strict."""
-    pairs = [tuple(map(int, part.split(":"))) for part in met.split(" ")] if _WRITTEN.fullmatch(str(met)) else []
+def _read_counts(stored: Any) -> tuple[int, ...]:
+    """The inverse of `MeetingTimes.to_dict`; strict."""
+    pairs = [tuple(map(int, part.split(":"))) for part in stored.split(" ")] if _WRITTEN.fullmatch(str(stored)) else []
     if not pairs or [steps for steps, _ in pairs] != sorted({steps for steps, _ in pairs}):
-        raise WrongCall("Stored meetings are written 'steps:pairs steps:pairs …', in order; these are not.")
+        raise WrongCall("Stored meeting times are written 'steps:pairs steps:pairs …', in order; these are not.")
     counts = [0] * pairs[-1][0]
     for steps, count in pairs:
         counts[steps - 1] = count

@@ -2,7 +2,7 @@
 
 A chain starts from the Laplace approximation at the mode and runs in the coordinates of `laplace`, in which a posterior of
 many records is nearly N(0, I): step size and length of a trajectory then depend on the dimension alone, and little or
-no warm-up is needed. That start and frame come from the records is no matter, since nothing is proven anyway:
+no warm-up is needed. That start and coordinates come from the records is no matter, since nothing is proven anyway:
 
 - `NUTS` (Hoffman and Gelman, JMLR 2014) and plain `HMC` (Neal 2011) are `Assumed` to have converged;
 - `HMC.coupled` is `Estimated`: L-lag couplings of the very chain, on data simulated from the public reference design,
@@ -32,8 +32,8 @@ from onedraw.plans import Plan, Potential
 from onedraw.privacy.numbers import text
 from onedraw.samplers import blackjax_kernels as kernels
 from onedraw.samplers.chains import advanced, chains_at_once, check_potential, mapped, whole_number
-from onedraw.samplers.coupling_bound import Meetings
-from onedraw.samplers.laplace import LaplaceFrame, arguments_of, laplace_frame, potential
+from onedraw.samplers.coupling_bound import MeetingTimes
+from onedraw.samplers.laplace import LaplaceApproximation, arguments_of, laplace_approximation, potential
 from onedraw.samplers.sampler import Sample, Sampler
 
 STEP_SIZE = 0.7
@@ -64,7 +64,7 @@ class HMC(Sampler):
 
     ``step_size`` is in units of the posterior's own spread; None: 0.7·d^{−1/4}. ``leapfrog`` None: a quarter turn. With
     ``walk`` a random-walk Metropolis step of that standard deviation follows each Hamiltonian step, as two coupled
-    chains need it to meet. ``meetings`` is what couplings on simulated data found: see `HMC.coupled`.
+    chains need it to meet. ``meeting_times`` are what couplings on simulated data found: see `HMC.coupled`.
     """
 
     needs: ClassVar[tuple[str, str]] = ("chains", "blackjax")
@@ -73,7 +73,7 @@ class HMC(Sampler):
     leapfrog: int | None = None
     step_size: float | None = None
     walk: float = 0.0
-    meetings: Meetings | Any = None
+    meeting_times: MeetingTimes | Any = None
 
     def __post_init__(self) -> None:
         whole_number("steps", self.steps, most=MOST_STEPS)
@@ -86,10 +86,11 @@ class HMC(Sampler):
                 "posterior's own spread; 0.1 is enough."
             )
         object.__setattr__(self, "walk", float(self.walk))
-        if isinstance(self.meetings, Mapping):
-            object.__setattr__(self, "meetings", Meetings.from_dict(self.meetings))
-        elif not isinstance(self.meetings, Meetings | None):
-            raise WrongCall(f"meetings is made by HMC.coupled(plan), but a {type(self.meetings).__name__} was given.")
+        if isinstance(self.meeting_times, Mapping):
+            object.__setattr__(self, "meeting_times", MeetingTimes.from_dict(self.meeting_times))
+        elif not isinstance(self.meeting_times, MeetingTimes | None):
+            given = type(self.meeting_times).__name__
+            raise WrongCall(f"meeting_times are made by HMC.coupled(plan), but a {given} was given.")
 
     @classmethod
     def coupled(cls, plan: Plan, **options: Any) -> HMC:
@@ -101,8 +102,8 @@ class HMC(Sampler):
     def exactness(self, plan: Plan) -> privacy.Exactness:
         """Assumed; Estimated where couplings were run for this plan and these settings."""
         check_potential(plan, "HMC")
-        if self.meetings is not None:
-            return self.meetings.exactness(plan, self)
+        if self.meeting_times is not None:
+            return self.meeting_times.exactness(plan, self)
         walk = f", a random-walk step of {text(self.walk)} after each" if self.walk else ""
         return privacy.Assumed(
             f"{self.steps:,} steps of Hamiltonian Monte Carlo ({_shown(self.leapfrog, 'leapfrogs')}, "
@@ -120,10 +121,10 @@ class HMC(Sampler):
     def run(self, target: Potential, randomness: Any, *, size: int = 1) -> Sample:
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)
-        settings, at_once = Settings(*self.settings(target.dimension)), chains_at_once(size, target.encoded.n)
-        keys, frame = jax.random.split(randomness, size), laplace_frame(target, arguments)
+        settings, at_once = HMCSettings(*self.settings(target.dimension)), chains_at_once(size, target.encoded.n)
+        keys, laplace = jax.random.split(randomness, size), laplace_approximation(target, arguments)
         walks = self.walk > 0.0
-        draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, frame, settings, self.steps, arguments)
+        draws, accepted = _hmc_chains(target.kernel, walks, at_once, keys, laplace, settings, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean())})
 
 
@@ -165,9 +166,9 @@ class NUTS(Sampler):
         """``size`` independent chains; nothing but their ends is kept."""
         arguments = arguments_of(target)
         static = (target.kernel, self.doublings, self.warmup > 0, chains_at_once(size, target.encoded.n))
-        keys, frame = jax.random.split(randomness, size), laplace_frame(target, arguments)
+        keys, laplace = jax.random.split(randomness, size), laplace_approximation(target, arguments)
         step_size = self.step_size or default_step_size(target.dimension)
-        draws, accepted, adapted = _nuts_chains(*static, keys, frame, step_size, self.warmup, self.steps, arguments)
+        draws, accepted, adapted = _nuts_chains(*static, keys, laplace, step_size, self.warmup, self.steps, arguments)
         return Sample(np.asarray(draws), {"acceptance": float(accepted.mean()), "step_size": float(adapted.mean())})
 
 
@@ -189,7 +190,7 @@ def _step_size(value: Any) -> float | None:
 # ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Settings(NamedTuple):
+class HMCSettings(NamedTuple):
     """The numbers of a Hamiltonian step."""
 
     step_size: Any
@@ -197,9 +198,9 @@ class Settings(NamedTuple):
     walk: Any
 
 
-def log_density_in(kernel: Any, frame: LaplaceFrame, arguments: tuple[Any, ...]) -> Any:
+def log_density_in(kernel: Any, laplace: LaplaceApproximation, arguments: tuple[Any, ...]) -> Any:
     """z ↦ −U(mode + root·z)."""
-    return lambda z: -potential(kernel, frame.theta(z), arguments)
+    return lambda z: -potential(kernel, laplace.theta(z), arguments)
 
 
 def started(key: Any, log_density: Any, dimension: int) -> Any:
@@ -226,7 +227,7 @@ def drawn(key: Any, dimension: int, *, walks: bool) -> Drawn:
     return Drawn(factor, hmc_key, jax.random.normal(noise_key, (dimension,)), log_uniform(chance_key))
 
 
-def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: Settings) -> Any:
+def hamiltonian_step(given: Drawn, state: Any, log_density: Any, settings: HMCSettings) -> Any:
     """(state, acceptance probability): one jittered trajectory, then the random walk if noise for it was drawn."""
     step_size = settings.step_size * given.factor
     state, accepted = kernels.hmc_step(
@@ -250,18 +251,18 @@ def chosen(condition: Any, first: Any, second: Any) -> Any:
     return jax.tree.map(lambda one, other: jnp.where(condition, one, other), first, second)
 
 
-def _ended(frame: LaplaceFrame, state: Any) -> Any:
+def _ended(laplace: LaplaceApproximation, state: Any) -> Any:
     """θ where the chain ended. No record may make it anything but a number."""
-    theta = frame.theta(state.position)
-    return jnp.where(jnp.isfinite(theta).all(), theta, frame.mode)
+    theta = laplace.theta(state.position)
+    return jnp.where(jnp.isfinite(theta).all(), theta, laplace.mode)
 
 
 def hmc_chain(
-    kernel: Any, walks: bool, key: Any, frame: LaplaceFrame, settings: Settings, steps: Any, arguments: Any
+    kernel: Any, walks: bool, key: Any, laplace: LaplaceApproximation, settings: HMCSettings, steps: Any, arguments: Any
 ) -> Any:
-    log_density = log_density_in(kernel, frame, arguments)
+    log_density = log_density_in(kernel, laplace, arguments)
     first, rest = jax.random.split(key)
-    dimension = frame.mode.shape[0]
+    dimension = laplace.mode.shape[0]
 
     def draw(number: Any) -> Drawn:
         return drawn(jax.random.fold_in(rest, number), dimension, walks=walks)
@@ -272,27 +273,27 @@ def hmc_chain(
         return state, total + accepted
 
     state, total = advanced((started(first, log_density, dimension), 0.0), steps, draw=draw, step=step)
-    return _ended(frame, state), total / steps
+    return _ended(laplace, state), total / steps
 
 
 @jit(0, 1, 2)
 def _hmc_chains(
-    kernel: Any, walks: bool, at_once: int, keys: Any, frame: LaplaceFrame, settings: Settings, steps: Any,
+    kernel: Any, walks: bool, at_once: int, keys: Any, laplace: LaplaceApproximation, settings: HMCSettings, steps: Any,
     arguments: Any,
 ) -> Any:  # fmt: skip
-    return mapped(lambda key: hmc_chain(kernel, walks, key, frame, settings, steps, arguments), keys, at_once)
+    return mapped(lambda key: hmc_chain(kernel, walks, key, laplace, settings, steps, arguments), keys, at_once)
 
 
 @jit(0, 1, 2, 3)
 def _nuts_chains(
-    kernel: Any, doublings: int, adapts: bool, at_once: int, keys: Any, frame: LaplaceFrame, step_size: Any,
+    kernel: Any, doublings: int, adapts: bool, at_once: int, keys: Any, laplace: LaplaceApproximation, step_size: Any,
     warmup: Any, steps: Any, arguments: Any,
 ) -> Any:  # fmt: skip
-    log_density = log_density_in(kernel, frame, arguments)
+    log_density = log_density_in(kernel, laplace, arguments)
 
     def chain(key: Any) -> Any:
         first, warm, rest = jax.random.split(key, 3)
-        state, size = started(first, log_density, frame.mode.shape[0]), jnp.asarray(step_size, dtype=float)
+        state, size = started(first, log_density, laplace.mode.shape[0]), jnp.asarray(step_size, dtype=float)
         if adapts:
             state, size = _warmed_up(warm, state, log_density, size, doublings=doublings, warmup=warmup)
 
@@ -308,7 +309,7 @@ def _nuts_chains(
             return state, total + accepted
 
         state, total = advanced((state, 0.0), steps, draw=draw, step=step)
-        return _ended(frame, state), total / steps, size
+        return _ended(laplace, state), total / steps, size
 
     return mapped(chain, keys, at_once)
 

@@ -53,7 +53,7 @@ from onedraw.samplers.chains import (
     whole_number,
 )
 from onedraw.samplers.padding import Padding, constant_work
-from onedraw.samplers.preconditioner import minimum, plain_frame
+from onedraw.samplers.preconditioner import identity_preconditioner, minimum
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta, check_gamma, normal
 
@@ -180,7 +180,7 @@ class Langevin(Sampler):
         strong, smoothness, share = target.strong_convexity, target.smoothness, START_SHARE * self.gamma
         tolerance = np.pi * strong * share**2 / smoothness
         nearest, noticed = minimum(
-            plain_frame(target), target, strong_convexity=strong, smoothness=smoothness, tolerance=tolerance
+            identity_preconditioner(target), target, strong_convexity=strong, smoothness=smoothness, tolerance=tolerance
         )
         start_key, chain_key = jax.random.split(randomness)
         starts = nearest + normal(start_key, (size, target.dimension)) / np.sqrt(smoothness)

@@ -11,7 +11,7 @@ many parameters.
 serves all data sets of a model and size, and many of them stacked. Where to start and what a large step is come from the
 prior, which is public.
 
-Mode and frame depend on the records. They only set a start and a scale for chains of which nothing is proven. Nothing
+Mode and root depend on the records. They only set a start and a scale for chains of which nothing is proven. Nothing
 here fails on any record: steps are bounded, and what is not finite gives the prior's own location and scale.
 """
 
@@ -65,7 +65,7 @@ AT_ONCE = 2**22
 """Records times directions of the Hessian computed side by side."""
 
 
-class LaplaceFrame(NamedTuple):
+class LaplaceApproximation(NamedTuple):
     """θ = mode + root·z."""
 
     mode: Any
@@ -75,43 +75,43 @@ class LaplaceFrame(NamedTuple):
         return self.mode + self.root @ z
 
 
-def laplace_frame(target: Potential, arguments: Any = None) -> LaplaceFrame:
+def laplace_approximation(target: Potential, arguments: Any = None) -> LaplaceApproximation:
     """Mode and scale of one target, from public starts."""
-    location, scale, starts = prior_picture(target)
+    location, scale, starts = prior_summary(target)
     arguments = arguments_of(target) if arguments is None else arguments
     if target.dimension <= NEWTON_DIMENSION:
-        return LaplaceFrame(*frame_by_newton(target.kernel, starts, location, scale, arguments))
+        return LaplaceApproximation(*one_by_newton(target.kernel, starts, location, scale, arguments))
     mode = _descended(target.kernel, starts, location, scale, arguments)
     if target.dimension > DENSE_DIMENSION:
-        return LaplaceFrame(jnp.asarray(mode), jnp.diag(jnp.asarray(scale)))
-    return LaplaceFrame(*_frame_at(target.kernel, mode, scale, arguments))
+        return LaplaceApproximation(jnp.asarray(mode), jnp.diag(jnp.asarray(scale)))
+    return LaplaceApproximation(*_approximation_at(target.kernel, mode, scale, arguments))
 
 
-def laplace_frames(targets: Sequence[Potential], arguments: Any) -> LaplaceFrame:
+def laplace_approximations(targets: Sequence[Potential], arguments: Any) -> LaplaceApproximation:
     """Those of several targets of one model and size, stacked like their ``arguments``."""
     if targets[0].dimension > NEWTON_DIMENSION:
-        found = [laplace_frame(target) for target in targets]
-        return LaplaceFrame(*(jnp.stack(parts) for parts in zip(*found, strict=True)))
-    location, scale, starts = prior_picture(targets[0])
-    return LaplaceFrame(*frames_by_newton(targets[0].kernel, starts, location, scale, arguments))
+        found = [laplace_approximation(target) for target in targets]
+        return LaplaceApproximation(*(jnp.stack(parts) for parts in zip(*found, strict=True)))
+    location, scale, starts = prior_summary(targets[0])
+    return LaplaceApproximation(*many_by_newton(targets[0].kernel, starts, location, scale, arguments))
 
 
-def _by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+def _by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceApproximation:
     """From each start; the lowest point reached is the mode."""
     points, values, sizes, axes = jax.vmap(lambda start: _newton(kernel, start, scale, arguments))(jnp.asarray(starts))
     best = jnp.argmin(values)
     found = jnp.isfinite(points[best]).all() & (values[best] < jnp.inf)
     mode = jnp.where(found, points[best], jnp.asarray(location))
-    return LaplaceFrame(mode, _root(sizes[best], axes[best], scale))
+    return LaplaceApproximation(mode, _root(sizes[best], axes[best], scale))
 
 
-frame_by_newton = jit(0)(_by_newton)
+one_by_newton = jit(0)(_by_newton)
 
 
 @jit(0)
-def frames_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+def many_by_newton(kernel: Any, starts: Any, location: Any, scale: Any, arguments: Any) -> LaplaceApproximation:
     """The same for stacked targets."""
-    found: LaplaceFrame = jax.vmap(lambda own: _by_newton(kernel, starts, location, scale, own))(arguments)
+    found: LaplaceApproximation = jax.vmap(lambda own: _by_newton(kernel, starts, location, scale, own))(arguments)
     return found
 
 
@@ -144,9 +144,9 @@ def _newton(kernel: Any, start: Any, scale: Any, arguments: Any) -> Any:
 
 
 @jit(0)
-def _frame_at(kernel: Any, mode: Any, scale: Any, arguments: Any) -> LaplaceFrame:
+def _approximation_at(kernel: Any, mode: Any, scale: Any, arguments: Any) -> LaplaceApproximation:
     sizes, axes = _curvature(kernel, mode, scale, arguments)
-    return LaplaceFrame(mode, _root(sizes, axes, scale))
+    return LaplaceApproximation(mode, _root(sizes, axes, scale))
 
 
 def _root(sizes: Any, axes: Any, scale: Any) -> Any:
@@ -252,7 +252,7 @@ def gradient(kernel: Any, theta: Any, arguments: tuple[Any, ...]) -> Any:
     return jnp.nan_to_num(jax.grad(potential, argnums=1)(kernel, theta, arguments), posinf=1e150, neginf=-1e150)
 
 
-def prior_picture(target: Potential) -> tuple[Array, Array, Array]:
+def prior_summary(target: Potential) -> tuple[Array, Array, Array]:
     """(location, scale, starts) from the prior alone, the same for every data set."""
     generator = np.random.default_rng(PUBLIC_SEED)
     if isinstance(target, GibbsTarget):

@@ -34,7 +34,7 @@ LEAST_STEPS = 2.0**20
 
 
 @dataclass(frozen=True)
-class Measured:
+class NoiseMeasurement:
     """One of OpenDP's measurements on a vector of 64-bit whole numbers: discrete Laplace, or discrete Gaussian."""
 
     law: str
@@ -62,7 +62,7 @@ class Measured:
 
 
 @lru_cache(maxsize=64)
-def measurement(law: str, size: int, scale: float) -> Measured:
+def measurement(law: str, size: int, scale: float) -> NoiseMeasurement:
     """Discrete "laplace" or "gaussian" noise of this scale on ``size`` whole numbers; OpenDP checks that the map holds."""
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
@@ -72,8 +72,8 @@ def measurement(law: str, size: int, scale: float) -> Measured:
     enable_features("contrib")
     domain = vector_domain(atom_domain(T="i64"), size=size)
     if law == "gaussian":
-        return Measured(law, make_gaussian(domain, l2_distance(T="f64"), scale=scale))
-    return Measured(law, make_laplace(domain, l1_distance(T="i64"), scale=scale))
+        return NoiseMeasurement(law, make_gaussian(domain, l2_distance(T="f64"), scale=scale))
+    return NoiseMeasurement(law, make_laplace(domain, l1_distance(T="i64"), scale=scale))
 
 
 @dataclass(frozen=True)

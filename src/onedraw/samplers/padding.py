@@ -10,7 +10,7 @@ probability of at most
 
     P(NegBin(k, p) > B) = P(Binomial(B, p) < k),        and `tries_for` is the least such B for a γ₂.
 
-One purse for a whole chain is far smaller than a limit on each step: 2976 for 790 steps at p = e^{−9/8} and γ₂ = 1e-12, where 88
+One quota for a whole chain is far smaller than a limit on each step: 2976 for 790 steps at p = e^{−9/8} and γ₂ = 1e-12, where 88
 a step would be needed.
 
 **What is counted** is work: passes over the records, and the tries or proposals named beside them. How long one of them takes,
@@ -106,7 +106,7 @@ def tries_for(successes: int, acceptance: float, gamma: float) -> int:
     """The least B with `shortfall` at most ``gamma``; each try succeeds with probability ``acceptance`` at least, whatever came before."""
     if not (successes >= 1 and 0.0 < acceptance <= 1.0 and 0.0 < gamma < 1.0):
         raise WrongCall(
-            f"A purse needs at least 1 success, an acceptance in (0, 1] and a γ₂ in (0, 1); {successes}, {acceptance!r} and "
+            f"A quota needs at least 1 success, an acceptance in (0, 1] and a γ₂ in (0, 1); {successes}, {acceptance!r} and "
             f"{gamma!r} were given."
         )
     low, high = successes, successes

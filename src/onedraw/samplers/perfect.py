@@ -32,15 +32,15 @@ from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused
 from onedraw.models.compute import jit, jnp
 from onedraw.models.conjugate.distributions import BallGaussian
+from onedraw.models.convex.draw_cost import GAP, least_acceptance, most_tries
 from onedraw.models.convex.gibbs_target import GibbsTarget
 from onedraw.models.convex.linear_model import LinearModel
-from onedraw.models.convex.work import GAP, least_acceptance, most_tries
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import up
 from onedraw.samplers.ball import Hitting, hitting, into_ball, most_made
 from onedraw.samplers.chains import numbers_of_plan, numbers_of_target
 from onedraw.samplers.padding import AT_BALL, PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
-from onedraw.samplers.preconditioner import MOST_DESCENT, minimum, padded_descent, preconditioned_frame
+from onedraw.samplers.preconditioner import MOST_DESCENT, curvature_preconditioner, minimum, padded_descent
 from onedraw.samplers.sampler import Sample, Sampler
 from onedraw.samplers.variates import TRIES as TIMES
 from onedraw.samplers.variates import check_delta
@@ -221,10 +221,12 @@ def touching(target: GibbsTarget, *, padded: bool = False) -> tuple[Envelope, di
     assert isinstance(model, LinearModel)  # another one states no ratio of curvatures
     assert radius is not None
     (least, _), bound, kernel = model.curvature_range, model.predictor_bound, model.kernel
-    frame, ratio = preconditioned_frame(target), numbers_of_target(target).curvature_ratio
+    preconditioner, ratio = curvature_preconditioner(target), numbers_of_target(target).curvature_ratio
     assert ratio is not None
-    u, noticed = minimum(frame, target, strong_convexity=1.0 / ratio, smoothness=1.0, tolerance=GAP, padded=padded)
-    centre = into_ball(np.asarray(frame.theta(u))[None], radius)[0]
+    u, noticed = minimum(
+        preconditioner, target, strong_convexity=1.0 / ratio, smoothness=1.0, tolerance=GAP, padded=padded
+    )
+    centre = into_ball(np.asarray(preconditioner.theta(u))[None], radius)[0]
     predictors = np.clip(rows @ centre, -bound, bound)
     values, slopes = (np.asarray(of(predictors, responses)) for of in (kernel.value, kernel.slope))
     precision = np.diag(target.precision) + (target.weight * least) * (rows.T @ rows)

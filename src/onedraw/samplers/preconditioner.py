@@ -1,6 +1,6 @@
 """Coordinates in which a Gibbs potential is well conditioned, and its minimum in them.
 
-θ = s·Q·u, with Q orthogonal: on a ball s is its radius, so that the ball is ‖u‖ ≤ 1 in every frame. Distances are
+θ = s·Q·u, with Q orthogonal: on a ball s is its radius, so that the ball is ‖u‖ ≤ 1 in every one of them. Distances are
 measured by Σ D_i du_i². Two metrics are used:
 
 - the plain one, s²‖u − u'‖² = ‖θ − θ'‖²: U is M-smooth and m-strongly convex with the constants of the plan;
@@ -27,8 +27,8 @@ MOST_DESCENT = 70.0
 """Steps of descent per M/m: each leaves 1 − m/M of what is above the minimum, so e^{−70} = 4e-31 of it remains."""
 
 
-SURROUNDINGS = 2
-"""Passes that `surroundings` takes."""
+LOCAL_QUADRATIC_PASSES = 2
+"""Passes that `local_quadratic` takes."""
 
 
 def most_descent(strong_convexity: float, smoothness: float) -> int:
@@ -42,7 +42,7 @@ def padded_descent(name: str, strong_convexity: float, smoothness: float) -> int
     return public_passes(name, "descent to its start", most_descent(strong_convexity, smoothness), remedy)
 
 
-class Frame(NamedTuple):
+class Preconditioner(NamedTuple):
     """``axes`` (d, d) orthogonal, ``scale`` s, ``metric`` (d,)."""
 
     axes: Any
@@ -53,39 +53,39 @@ class Frame(NamedTuple):
         return self.scale * (self.axes @ u)
 
 
-class Surroundings(NamedTuple):
-    """A quadratic picture of U around the start, in the frame: it only guesses where to look."""
+class LocalQuadratic(NamedTuple):
+    """U to second order around the start, in these coordinates: it only guesses where to look."""
 
     start: Any
     slope: Any
     curvature: Any
 
 
-def value_in(frame: Frame, kernel: Any, u: Any, arguments: tuple[Any, ...]) -> Any:
-    return potential(kernel, frame.theta(u), *arguments)
+def value_in(preconditioner: Preconditioner, kernel: Any, u: Any, arguments: tuple[Any, ...]) -> Any:
+    return potential(kernel, preconditioner.theta(u), *arguments)
 
 
-def slope_in(frame: Frame, kernel: Any, u: Any, arguments: tuple[Any, ...]) -> Any:
-    return frame.scale * (frame.axes.T @ gradient(kernel, frame.theta(u), *arguments))
+def slope_in(preconditioner: Preconditioner, kernel: Any, u: Any, arguments: tuple[Any, ...]) -> Any:
+    return preconditioner.scale * (preconditioner.axes.T @ gradient(kernel, preconditioner.theta(u), *arguments))
 
 
-def plain_frame(target: GibbsTarget) -> Frame:
+def identity_preconditioner(target: GibbsTarget) -> Preconditioner:
     scale = 1.0 if target.radius is None else target.radius
-    return Frame(np.eye(target.dimension), scale, np.full(target.dimension, scale**2))
+    return Preconditioner(np.eye(target.dimension), scale, np.full(target.dimension, scale**2))
 
 
-def preconditioned_frame(target: GibbsTarget) -> Frame:
+def curvature_preconditioner(target: GibbsTarget) -> Preconditioner:
     """The eigenbasis of P."""
     assert isinstance(target.model, LinearModel)  # another one states no ratio of curvatures
     rows, (_, curvature) = target.encoded.X, target.model.curvature_range
     values, axes = np.linalg.eigh(np.diag(target.precision) + (target.weight * curvature) * (rows.T @ rows))
     scale = 1.0 if target.radius is None else target.radius
     # Rounding may push a small eigenvalue below the prior's smallest precision, which it never is.
-    return Frame(axes, scale, scale**2 * np.maximum(values, target.precision.min()))
+    return Preconditioner(axes, scale, scale**2 * np.maximum(values, target.precision.min()))
 
 
 def minimum(
-    frame: Frame,
+    preconditioner: Preconditioner,
     target: GibbsTarget,
     *,
     strong_convexity: float,
@@ -99,10 +99,10 @@ def minimum(
     that the point is good enough, or after so many steps that theory alone says so; padded, after as many in any case, of which
     those that were not needed lead nowhere.
     """
-    start = frame.axes.T @ (target.location / frame.scale)
+    start = preconditioner.axes.T @ (target.location / preconditioner.scale)
     most = most_descent(strong_convexity, smoothness)
     u, steps, gap = _descend(
-        target.kernel, target.radius is not None, frame, start, arguments_for(target),
+        target.kernel, target.radius is not None, preconditioner, start, arguments_for(target),
         strong_convexity, smoothness, tolerance, most, padded,
     )  # fmt: skip
     return u, {"descent_steps": int(steps), "descent_gap": float(gap)}
@@ -110,20 +110,20 @@ def minimum(
 
 @jit(0, 1)
 def _descend(
-    kernel: Any, on_ball: bool, frame: Frame, start: Any, arguments: tuple[Any, ...],
+    kernel: Any, on_ball: bool, preconditioner: Preconditioner, start: Any, arguments: tuple[Any, ...],
     strong_convexity: Any, smoothness: Any, tolerance: Any, most: Any, padded: Any,
 ) -> Any:  # fmt: skip
     def gap(u: Any, slope: Any) -> Any:
         if on_ball:
             return u @ slope + jnp.sqrt(slope @ slope)
-        return (slope * slope / frame.metric).sum() / (2.0 * strong_convexity)
+        return (slope * slope / preconditioner.metric).sum() / (2.0 * strong_convexity)
 
     def body(state: Any) -> Any:
         u, slope, step = state
-        metric = smoothness * frame.metric
+        metric = smoothness * preconditioner.metric
         moved = u - slope / metric
         moved = peak_on_ball(metric, metric * moved, xp=jnp) if on_ball else moved
-        ahead, far = slope_in(frame, kernel, moved, arguments), gap(u, slope) > tolerance
+        ahead, far = slope_in(preconditioner, kernel, moved, arguments), gap(u, slope) > tolerance
         return jnp.where(far, moved, u), jnp.where(far, ahead, slope), step + 1
 
     def unfinished(state: Any) -> Any:
@@ -131,17 +131,22 @@ def _descend(
         return (padded | (gap(u, slope) > tolerance)) & (step < most)
 
     start = jnp.asarray(start)
-    u, slope, step = jax.lax.while_loop(unfinished, body, (start, slope_in(frame, kernel, start, arguments), 0))
+    u, slope, step = jax.lax.while_loop(
+        unfinished, body, (start, slope_in(preconditioner, kernel, start, arguments), 0)
+    )
     return u, step, gap(u, slope)
 
 
-def surroundings(frame: Frame, target: GibbsTarget, u: Any, *, rotate: bool) -> tuple[Frame, Surroundings]:
+def local_quadratic(
+    preconditioner: Preconditioner, target: GibbsTarget, u: Any, *, rotate: bool
+) -> tuple[Preconditioner, LocalQuadratic]:
     """Slope and curvature at u; with ``rotate`` (the plain metric has no axes of its own) along the Hessian's axes."""
-    theta = frame.theta(u)
+    theta = preconditioner.theta(u)
     slope = np.asarray(gradient(target.kernel, theta, *target.arguments))
     curvature = np.asarray(hessian(target.kernel, theta, *target.arguments))
     if rotate:
         _, axes = np.linalg.eigh(curvature)
-        frame, u = frame._replace(axes=axes), axes.T @ frame.axes @ np.asarray(u)
-    along = np.einsum("ji,jk,ki->i", frame.axes, curvature, frame.axes)
-    return frame, Surroundings(u, frame.scale * (frame.axes.T @ slope), frame.scale**2 * np.maximum(along, 0.0))
+        preconditioner, u = preconditioner._replace(axes=axes), axes.T @ preconditioner.axes @ np.asarray(u)
+    axes, scale = preconditioner.axes, preconditioner.scale
+    along = np.einsum("ji,jk,ki->i", axes, curvature, axes)
+    return preconditioner, LocalQuadratic(u, scale * (axes.T @ slope), scale**2 * np.maximum(along, 0.0))

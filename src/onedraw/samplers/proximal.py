@@ -6,7 +6,7 @@ Shen, Tian. From a law ∝ exp(−U) on K (R^d or a ball), U m-strongly convex t
     y ~ N(x, η·metric⁻¹)          x ~ ∝ exp(−U(x) − ‖x − y‖²/2η) on K, exactly.
 
 Each half contracts the divergence from the target by 1/(1 + ηm): only the log-Sobolev constant 1/m is needed, which
-restricting a law to a convex set keeps. How many iterations that makes for a γ: `models.convex.work`.
+restricting a law to a convex set keeps. How many iterations that makes for a γ: `models.convex.draw_cost`.
 
 **The inner draw.** For any x̂ in K, m-strong convexity gives U(x) ≥ U(x̂) + ∇U(x̂)·(x − x̂) + (m/2)‖x − x̂‖² on K. The
 right side plus ‖x − y‖²/2η is a quadratic: draw x from its Gaussian (cut to the ball by `ball`, where that takes a
@@ -22,7 +22,7 @@ first removes the reason, and γ is proven for every η.
 Where the predictor is bounded the metric is that of P = Λ + w·c·XᵀX (`preconditioner`): M = 1, m = 1/κ, and the number of
 iterations is the same whatever n and the records are. How many tries a step takes depends on the records: it stays with the
 curator. On a ball the work can be padded: x̂ is refined so often that a try succeeds with a public probability at least, and a
-purse of tries for the whole chain is emptied whatever the records are, and another of those that hit the ball (padding.md). The chain itself: `proximal_chain`.
+quota of tries for the whole chain is used up whatever the records are, and another of those that hit the ball (padding.md). The chain itself: `proximal_chain`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ import numpy as np
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.compute import jax
+from onedraw.models.convex.draw_cost import START, START_KL, Geometry, gamma_after, iterations_of
 from onedraw.models.convex.gibbs_target import GibbsTarget
-from onedraw.models.convex.work import START, START_KL, Geometry, gamma_after, iterations_of
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import down
 from onedraw.samplers.ball import into_ball, least_hit
@@ -53,14 +53,14 @@ from onedraw.samplers.chains import (
 )
 from onedraw.samplers.padding import AT_BALL, PASSES, TRIES_GAMMA, Padding, no_padding, tries_for
 from onedraw.samplers.preconditioner import (
-    SURROUNDINGS,
+    LOCAL_QUADRATIC_PASSES,
+    curvature_preconditioner,
+    identity_preconditioner,
+    local_quadratic,
     minimum,
     padded_descent,
-    plain_frame,
-    preconditioned_frame,
-    surroundings,
 )
-from onedraw.samplers.proximal_chain import Idle, Purse, Settings, Tries, chains
+from onedraw.samplers.proximal_chain import Idle, ProximalSettings, Quota, Tries, chains
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import TRIES, check_gamma
 
@@ -111,21 +111,21 @@ class Proximal(Sampler):
         return 2 * self._iterations_of(plan) * plan.draws
 
     def padding(self, plan: Plan) -> Padding:
-        """On a ball: refined guesses, one purse of tries for each chain, and a start after as many steps as theory asks for."""
+        """On a ball: refined guesses, one quota of tries for each chain, and a start after as many steps as theory asks for."""
         numbers = numbers_of_plan(plan, sampler="Proximal")
         geometry = geometry_of(numbers)
-        purse = self._purse(numbers, geometry)
+        quota = self._quota(numbers, geometry)
         descent = padded_descent("Proximal", geometry.strong_convexity, geometry.smoothness)
-        before = descent + 1 + SURROUNDINGS + geometry.preconditioned
-        each = (self._iterations(geometry) + 1) * (purse.refinements + 2) + purse.tries
+        before = descent + 1 + LOCAL_QUADRATIC_PASSES + geometry.preconditioned
+        each = (self._iterations(geometry) + 1) * (quota.refinements + 2) + quota.tries
         work = {
             PASSES: before + plan.draws * each,
-            "tries": plan.draws * purse.tries,
-            AT_BALL: plan.draws * purse.at_ball,
+            "tries": plan.draws * quota.tries,
+            AT_BALL: plan.draws * quota.at_ball,
         }
         return Padding(work, 2 * plan.draws * TRIES_GAMMA)
 
-    def _purse(self, numbers: PublicNumbers, geometry: Geometry) -> Purse:
+    def _quota(self, numbers: PublicNumbers, geometry: Geometry) -> Quota:
         if numbers.radius is None:
             raise no_padding(
                 "Proximal", "on all of space no public number bounds how far off a guess is; a ball (radius=…) does"
@@ -133,7 +133,7 @@ class Proximal(Sampler):
         scale = math.sqrt(smooth(numbers, sampler="Proximal")) if geometry.preconditioned else 1.0
         tries = tries_for(self._iterations(geometry), least_accepted(geometry), TRIES_GAMMA)
         at_ball = tries_for(tries, least_hit(geometry.dimension), TRIES_GAMMA)
-        return Purse(refinements(geometry, diameter=2.0 * numbers.radius * scale), tries, at_ball)
+        return Quota(refinements(geometry, diameter=2.0 * numbers.radius * scale), tries, at_ball)
 
     def seconds(self, plan: Plan) -> float:
         size = plan.n * len(plan.model.parameter_names)
@@ -152,29 +152,31 @@ class Proximal(Sampler):
     def run_padded(self, target: GibbsTarget, randomness: Any, padding: Padding, *, size: int = 1) -> Sample:
         """One chain after the other: side by side they would wait for whoever needs the most tries at each step."""
         numbers = numbers_of_target(target)
-        return self._run(target, randomness, size, self._purse(numbers, geometry_of(numbers)))
+        return self._run(target, randomness, size, self._quota(numbers, geometry_of(numbers)))
 
-    def _run(self, target: GibbsTarget, randomness: Any, size: int, purse: Purse | None) -> Sample:
-        geometry, padded = geometry_of(numbers_of_target(target)), purse is not None
+    def _run(self, target: GibbsTarget, randomness: Any, size: int, quota: Quota | None) -> Sample:
+        geometry, padded = geometry_of(numbers_of_target(target)), quota is not None
         m, M, iterations = geometry.strong_convexity, geometry.smoothness, self._iterations(geometry)
-        frame = preconditioned_frame(target) if geometry.preconditioned else plain_frame(target)
+        preconditioner = (
+            curvature_preconditioner(target) if geometry.preconditioned else identity_preconditioner(target)
+        )
         # how far above its minimum U may be at the start: then ‖x₀ − x*‖ ≤ START·√(d/m) on a ball
         tolerance = 0.5 * START**2 * geometry.dimension if geometry.ball else START_KL
         public = {"strong_convexity": m, "smoothness": M, "tolerance": tolerance}
-        u, noticed = minimum(frame, target, **public, padded=padded)
-        frame, around = surroundings(frame, target, u, rotate=not geometry.preconditioned)
-        settings = Settings(geometry.step, geometry.step, m, M, iterations, purse or Purse())
+        u, noticed = minimum(preconditioner, target, **public, padded=padded)
+        preconditioner, quadratic = local_quadratic(preconditioner, target, u, rotate=not geometry.preconditioned)
+        settings = ProximalSettings(geometry.step, geometry.step, m, M, iterations, quota or Quota())
         at_once = 1 if padded else chains_at_once(size, target.encoded.n)
         static, keys = (target.kernel, target.radius is not None, padded, at_once), jax.random.split(randomness, size)
-        draws, tries, idle = chains(*static, keys, frame, around, settings, arguments_for(target))
+        draws, tries, idle = chains(*static, keys, preconditioner, quadratic, settings, arguments_for(target))
         noticed |= {
             "iterations": iterations,
             "tries_per_step": float(tries.records.sum()) / (size * iterations),
             "ball_tries_per_step": float(tries.ball.sum()) / (size * iterations),
         }
-        if purse is not None:
+        if quota is not None:
             noticed["idle"] = {name: np.asarray(count) for name, count in idle._asdict().items()}
-            noticed["work"] = _work(purse, noticed, tries, idle, geometry)
+            noticed["work"] = _work_done(quota, noticed, tries, idle, geometry)
         return Sample(into_ball(np.asarray(draws), target.radius), noticed)
 
     def _iterations(self, geometry: Geometry) -> int:
@@ -202,10 +204,10 @@ def _variates(geometry: Geometry) -> int:
     return d + TRIES * (1 + 4 * (d + 2) ** 2 if geometry.ball else 1 + d)
 
 
-def _work(purse: Purse, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
-    """What was done, counted: as `Proximal.padding` has it unless a purse was too small."""
-    before = noticed["descent_steps"] + 1 + SURROUNDINGS + geometry.preconditioned
-    fixed = len(tries.records) * (noticed["iterations"] + 1) * (purse.refinements + 2)
+def _work_done(quota: Quota, noticed: dict[str, Any], tries: Tries, idle: Idle, geometry: Geometry) -> dict[str, int]:
+    """What was done, counted: as `Proximal.padding` has it unless a quota was too small."""
+    before = noticed["descent_steps"] + 1 + LOCAL_QUADRATIC_PASSES + geometry.preconditioned
+    fixed = len(tries.records) * (noticed["iterations"] + 1) * (quota.refinements + 2)
     made, at_ball = int((tries.records + idle.records).sum()), int((tries.ball + idle.ball).sum())
     return {PASSES: int(before + fixed + made), "tries": made, AT_BALL: at_ball}
 

@@ -2,7 +2,7 @@
 
 Compiled once for a loss, a shape, a number of chains at once, and whether work is padded; all else is an argument. Padded, a
 guess is refined by x̂ ← Proj(x̂ − ∇V(x̂)/a), V = U + ‖· − y‖²/2η, as often as a public number says, and tries go on after the last
-step until there were as many as the purse holds, then tries that only hit the ball: their keys are their own, and what they find is
+step until there were as many as the quota says, then tries that only hit the ball: their keys are their own, and what they find is
 thrown away, but for how often they succeeded.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.samplers.ball import Tilt, best_tilt, log_acceptance, peak_on_ball, proposed
 from onedraw.samplers.chains import advanced, mapped
-from onedraw.samplers.preconditioner import Frame, Surroundings, slope_in, value_in
+from onedraw.samplers.preconditioner import LocalQuadratic, Preconditioner, slope_in, value_in
 from onedraw.samplers.variates import normal, variates
 
 FAR = -30.0
@@ -24,7 +24,7 @@ WIDE = 4.0
 """From here on nearly nothing is cut off: an uncut normal variate is drawn, and another where it is beyond the edge."""
 
 
-class Purse(NamedTuple):
+class Quota(NamedTuple):
     """Of a padded chain: how often a guess is refined, and how many tries are made at least, those at the records and at the ball."""
 
     refinements: Any = 0
@@ -32,7 +32,7 @@ class Purse(NamedTuple):
     at_ball: Any = 0
 
 
-class Settings(NamedTuple):
+class ProximalSettings(NamedTuple):
     """The numbers of a chain. ``forward`` and ``backward`` are both η; they differ only in a test's planted fault."""
 
     forward: Any
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
     strong_convexity: Any
     smoothness: Any
     iterations: Any
-    purse: Purse = Purse()
+    quota: Quota = Quota()
 
 
 class Tries(NamedTuple):
@@ -60,37 +60,37 @@ class Idle(NamedTuple):
     """Of those at the ball alone, made after the last one that read the records."""
 
 
-class Setting(NamedTuple):
+class ChainContext(NamedTuple):
     """What every step of a chain has: the loss, whether there is a ball, whether guesses are refined, and the numbers."""
 
     kernel: Any
     on_ball: bool
     padded: bool
-    frame: Frame
-    around: Surroundings
-    numbers: Settings
+    preconditioner: Preconditioner
+    quadratic: LocalQuadratic
+    numbers: ProximalSettings
     arguments: tuple[Any, ...]
 
     def value(self, u: Any) -> Any:
-        return value_in(self.frame, self.kernel, u, self.arguments)
+        return value_in(self.preconditioner, self.kernel, u, self.arguments)
 
     def slope(self, u: Any) -> Any:
-        return slope_in(self.frame, self.kernel, u, self.arguments)
+        return slope_in(self.preconditioner, self.kernel, u, self.arguments)
 
 
 @jit(0, 1, 2, 3)
 def chains(
-    kernel: Any, on_ball: bool, padded: bool, at_once: int, keys: Any, frame: Frame, around: Surroundings, settings: Settings,
-    arguments: tuple[Any, ...],
+    kernel: Any, on_ball: bool, padded: bool, at_once: int, keys: Any, preconditioner: Preconditioner,
+    quadratic: LocalQuadratic, settings: ProximalSettings, arguments: tuple[Any, ...],
 ) -> Any:  # fmt: skip
     """(last points, tries, idle tries after them), one for each key."""
-    setting = Setting(kernel, on_ball, padded, frame, around, settings, arguments)
+    context = ChainContext(kernel, on_ball, padded, preconditioner, quadratic, settings, arguments)
 
     def chain(key: Any) -> Any:
         first, rest = jax.random.split(key)
-        start = jnp.asarray(around.start)
+        start = jnp.asarray(quadratic.start)
         if not on_ball:
-            start = start + normal(first, start.shape) / jnp.sqrt(settings.smoothness * frame.metric)
+            start = start + normal(first, start.shape) / jnp.sqrt(settings.smoothness * preconditioner.metric)
 
         def draw(number: Any) -> Any:
             forward_key, backward_key = jax.random.split(jax.random.fold_in(rest, number))
@@ -98,21 +98,21 @@ def chains(
 
         def step(state: Any, drawn: Any) -> Any:
             point, tries = state
-            point, more = _step(setting, drawn, point)
+            point, more = _step(context, drawn, point)
             return point, Tries(tries.records + more.records, tries.ball + more.ball)
 
         point, tries = advanced((start, Tries(0, 0)), settings.iterations, draw=draw, step=step)
-        idle = _idle(setting, first, point, tries) if padded else Idle(0, 0, 0, 0)
-        return frame.theta(point), tries, idle
+        idle = _idle(context, first, point, tries) if padded else Idle(0, 0, 0, 0)
+        return preconditioner.theta(point), tries, idle
 
     return mapped(chain, keys, at_once)
 
 
-def _step(setting: Setting, drawn: Any, point: Any) -> Any:
+def _step(context: ChainContext, drawn: Any, point: Any) -> Any:
     """y around the point, then a new point given y: (point, tries)."""
     noise, backward_key = drawn
-    y = point + jnp.sqrt(setting.numbers.forward / jnp.asarray(setting.frame.metric)) * noise
-    attempt, _ = _attempt(setting, y)
+    y = point + jnp.sqrt(context.numbers.forward / jnp.asarray(context.preconditioner.metric)) * noise
+    attempt, _ = _attempt(context, y)
 
     def again(state: Any) -> Any:
         _, tries, _ = state
@@ -123,11 +123,11 @@ def _step(setting: Setting, drawn: Any, point: Any) -> Any:
     return new, tries
 
 
-def _idle(setting: Setting, key: Any, point: Any, tries: Tries) -> Idle:
-    """Tries up to the purses: from the law of a step that stays where it is. Successes are counted where they happen, so that
+def _idle(context: ChainContext, key: Any, point: Any, tries: Tries) -> Idle:
+    """Tries up to the quotas: from the law of a step that stays where it is. Successes are counted where they happen, so that
     compiled code cannot leave the work out, nor a count be right without it."""
-    attempt, at_ball = _attempt(setting, point)
-    purse = setting.numbers.purse
+    attempt, at_ball = _attempt(context, point)
+    quota = context.numbers.quota
 
     def again(idle: Idle) -> Idle:
         _, ball_tries, accepted = attempt(jax.random.fold_in(key, idle.records))
@@ -137,17 +137,17 @@ def _idle(setting: Setting, key: Any, point: Any, tries: Tries) -> Idle:
         _, hit = at_ball(jax.random.fold_in(key, idle.records + idle.ball))
         return idle._replace(ball=idle.ball + 1, hits=idle.hits + hit)
 
-    idle = jax.lax.while_loop(lambda idle: idle.records < purse.tries - tries.records, again, Idle(0, 0, 0, 0))
-    return jax.lax.while_loop(lambda idle: idle.ball < purse.at_ball - tries.ball, aim, idle)
+    idle = jax.lax.while_loop(lambda idle: idle.records < quota.tries - tries.records, again, Idle(0, 0, 0, 0))
+    return jax.lax.while_loop(lambda idle: idle.ball < quota.at_ball - tries.ball, aim, idle)
 
 
-def _attempt(setting: Setting, y: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+def _attempt(context: ChainContext, y: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """One try at x given y, as a function of its key: (proposal, tries to hit the ball, whether it is accepted). And one of those
     that hit the ball."""
-    numbers, on_ball, metric = setting.numbers, setting.on_ball, jnp.asarray(setting.frame.metric)
+    numbers, on_ball, metric = context.numbers, context.on_ball, jnp.asarray(context.preconditioner.metric)
     eta, strong = numbers.backward, numbers.strong_convexity
-    guess = _guess(setting, y)
-    value, slope = setting.value(guess), setting.slope(guess)
+    guess = _guess(context, y)
+    value, slope = context.value(guess), context.slope(guess)
     # U's lower bound around the guess plus ‖x − y‖²/2η: −½ x·precision·x + linear·x, up to a constant.
     precision = (1.0 / eta + strong) * metric
     linear = strong * metric * guess - slope + metric * y / eta
@@ -162,27 +162,27 @@ def _attempt(setting: Setting, y: Any) -> tuple[Callable[[Any], Any], Callable[[
             chance, _ = variates(jax.random.fold_in(try_key, 0), ())
         away = proposal - guess
         bound = slope @ away + 0.5 * strong * (metric * away) @ away
-        excess = setting.value(proposal) - value - bound
+        excess = context.value(proposal) - value - bound
         return proposal, ball_tries, jnp.log(chance) <= -excess
 
     return attempt, lambda try_key: _at_ball(try_key, tilt)
 
 
-def _guess(setting: Setting, y: Any) -> Any:
-    """Where x given y is most likely, if U were its quadratic picture; inside the ball, where U's bounds hold. Padded, refined."""
-    numbers, around, metric = setting.numbers, setting.around, jnp.asarray(setting.frame.metric)
-    sharp = around.curvature + metric / numbers.backward
-    pull = around.curvature * around.start - around.slope + metric * y / numbers.backward
-    guess = peak_on_ball(sharp, pull, xp=jnp) if setting.on_ball else pull / sharp
-    if not setting.padded:
+def _guess(context: ChainContext, y: Any) -> Any:
+    """Where x given y is most likely, if U were its local quadratic; inside the ball, where U's bounds hold. Padded, refined."""
+    numbers, quadratic, metric = context.numbers, context.quadratic, jnp.asarray(context.preconditioner.metric)
+    sharp = quadratic.curvature + metric / numbers.backward
+    pull = quadratic.curvature * quadratic.start - quadratic.slope + metric * y / numbers.backward
+    guess = peak_on_ball(sharp, pull, xp=jnp) if context.on_ball else pull / sharp
+    if not context.padded:
         return guess
     bent = (1.0 / numbers.backward + numbers.strong_convexity) * metric
 
     def better(_: Any, x: Any) -> Any:
-        slope = setting.slope(x) + metric * (x - y) / numbers.backward
+        slope = context.slope(x) + metric * (x - y) / numbers.backward
         return peak_on_ball(bent, bent * x - slope, xp=jnp)
 
-    return jax.lax.fori_loop(0, numbers.purse.refinements, better, guess)
+    return jax.lax.fori_loop(0, numbers.quota.refinements, better, guess)
 
 
 def _in_ball(key: Any, tilt: Tilt) -> Any:

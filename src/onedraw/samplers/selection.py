@@ -365,17 +365,17 @@ def exponential_bounds(numerator: int, bits: int, precision: int) -> tuple[int, 
     if numerator == 0:
         return 1 << precision, 1 << precision
     halvings = max(0, numerator.bit_length() - bits + 1)
-    work = precision + halvings + 16  # a squaring at most doubles the relative error
+    working = precision + halvings + 16  # a squaring at most doubles the relative error
     scale = bits + halvings
-    low, high = _series(numerator, scale, work)
+    low, high = _series(numerator, scale, working)
     for _ in range(halvings):
-        low, high = (low * low) >> work, -((-high * high) >> work)
-    return low >> (work - precision), -((-high) >> (work - precision))
+        low, high = (low * low) >> working, -((-high * high) >> working)
+    return low >> (working - precision), -((-high) >> (working - precision))
 
 
-def _series(numerator: int, scale: int, work: int) -> tuple[int, int]:
-    """Bounds of 2^work·exp(−g) for g = numerator·2^−scale ≤ ½."""
-    low = high = term_low = term_high = 1 << work
+def _series(numerator: int, scale: int, working: int) -> tuple[int, int]:
+    """Bounds of 2^working·exp(−g) for g = numerator·2^−scale ≤ ½."""
+    low = high = term_low = term_high = 1 << working
     order = 0
     while term_high > 1:
         order += 1

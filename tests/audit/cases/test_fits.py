@@ -264,12 +264,12 @@ def test_one_pure_noise_for_two_modes_gives_away_the_common_norm_of_their_pulls_
 @pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
 @pytest.mark.parametrize("name", ["exp-linear", "several classes"])
 def test_the_closing_noise_hides_where_the_optimiser_stopped(name, pure):
-    """A mode t/Λ from its minimum, whatever its size; booked are 1e-3, of ε if pure."""
+    """A mode t/Λ from its minimum, whatever its size; charged are 1e-3, of ε if pure."""
     plan = planned(name, pure=pure)
     case = fit_case(plan)
-    booked = plan.guarantee.promise.epsilon(0.0) if pure else 1.0
+    charged = plan.guarantee.promise.epsilon(0.0) if pure else 1.0
     distance, *_ = case.moves(plan.parameters)["closing"]
-    assert 0.5e-3 * booked < distance / plan.parameters["closing_noise"] <= 1e-3 * booked
+    assert 0.5e-3 * charged < distance / plan.parameters["closing_noise"] <= 1e-3 * charged
 
 
 @pytest.mark.slow
@@ -347,16 +347,16 @@ def test_a_program_that_forgets_the_weights_is_caught(small):
 
 
 @dataclasses.dataclass(frozen=True)
-class ShortenedRows(fit_problem.Measured):
+class ShortenedRows(fit_problem.FitRows):
     """The planted fault: rows longer than r are shortened where weights are declared. No promise is broken by it."""
 
-    def block(self, X, y, weight, mean, root, stretch, row_bound, frame):
-        z, a, response = super().block(X, y, weight, mean, root, stretch, row_bound, frame)
+    def block(self, X, y, weight, mean, root, stretch, row_bound, scaling):
+        z, a, response = super().block(X, y, weight, mean, root, stretch, row_bound, scaling)
         return z * a**0.5, a * 0.0 + 1.0, response
 
 
 def test_a_program_that_shortens_rows_where_weights_are_declared_is_caught(small, monkeypatch):
-    monkeypatch.setattr(fit_problem, "Measured", ShortenedRows)
+    monkeypatch.setattr(fit_problem, "FitRows", ShortenedRows)
     assert "the mode is not the minimum of the declared objective, to its tolerance" in replay_fit(small)
 
 

@@ -68,7 +68,7 @@ def test_the_program_draws_what_the_formula_says(model, mechanism, low, high, ge
 
 @pytest.mark.parametrize("mechanism", ["diffused", "gibbs gdp"])
 def test_what_is_attacked_is_what_a_release_draws(mechanism):
-    """One seed, once through the door and once through the audit's case: the same number."""
+    """One seed, once by `release` and once through the audit's case: the same number."""
     case = only("mean", mechanism)
     records = case.pairs[0].second
     drawn = program_draws(case.plan, records, samplers.Exact(), size=1, seed=11)

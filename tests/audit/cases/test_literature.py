@@ -195,7 +195,7 @@ def test_time_gives_away_what_the_errata_say():
 @pytest.mark.statistical
 @pytest.mark.parametrize(("least", "rounds", "broken"), [(1, 600, True), (111, 60, False)])
 def test_a_guess_by_the_number_of_proposals_breaks_a_selection_unless_it_is_padded(least, rounds, broken, monkeypatch):
-    """The program itself on neighbours at ε = 1: more proposals than one, or than the purse holds, are taken for the second's."""
+    """The program itself on neighbours at ε = 1: more proposals than one, or than the quota says, are taken for the second's."""
     from onedraw.samplers import selection
 
     monkeypatch.setattr(selection, "PROPOSALS", least)

@@ -72,7 +72,7 @@ def test_a_certificate_with_noise_between_the_whole_numbers_is_rejected():
 
 
 def test_the_size_of_a_private_group_used_as_public_is_caught():
-    """A subset's n changes with one record: it stands in the plan, the certificate and the books. Grouped by, it does not."""
+    """A subset's n changes with one record: it stands in the plan, the certificate and the ledger. Grouped by, it does not."""
     ages, sexes = [30.0] * 20, [0, 1] * 10
     neighbour = (ages, [*sexes[:-1], 0])
 

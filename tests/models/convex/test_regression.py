@@ -60,7 +60,7 @@ def test_a_stored_model_is_read_strictly(model):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=by_name)
-def test_what_the_door_needs_is_there(model):
+def test_what_a_release_needs_is_there(model):
     assert isinstance(model, Model)
     assert isinstance(model, ConvexModel)
     assert not isinstance(model, ConjugateModel)

@@ -345,27 +345,27 @@ def released(tmp_path_factory):
     X = generator.standard_normal((600, 2))
     y = X @ [1.0, -0.5] + 0.6 * generator.standard_normal(600)
     plan = od.calibrate(od.BetaDivergence(), model, od.PureDP(8.0), n=600)
-    books = od.Ledger.open(tmp_path_factory.mktemp("books") / "books.db", create=True)
-    books.init("survey", od.PureDP(20.0))
+    ledger = od.Ledger.open(tmp_path_factory.mktemp("ledger") / "ledger.db", create=True)
+    ledger.init("survey", od.PureDP(20.0))
     sampler = od.samplers.HMC(60)
     with pytest.raises(ExactnessRefused):
-        od.release(plan, (X, y), sampler=sampler, ledger=books, dataset="survey")
-    before = books.spent("survey")
-    release = od.release(plan, (X, y), sampler=sampler, ledger=books, dataset="survey", accept="assumed")
-    return before, books, release
+        od.release(plan, (X, y), sampler=sampler, ledger=ledger, dataset="survey")
+    before = ledger.spent("survey")
+    release = od.release(plan, (X, y), sampler=sampler, ledger=ledger, dataset="survey", accept="assumed")
+    return before, ledger, release
 
 
-def test_a_numpyro_model_is_released_through_the_door(released):
-    before, books, release = released
+def test_a_numpyro_model_is_released_like_any_other(released):
+    before, ledger, release = released
     assert before.epsilon(0.0) == 0.0  # the refusal spent nothing
-    assert books.spent("survey").epsilon(0.0) == pytest.approx(8.0)
+    assert ledger.spent("survey").epsilon(0.0) == pytest.approx(8.0)
     named = release.named()
     assert list(named) == ["w[0]", "w[1]", "variance"]
     assert named["variance"] > 0.0
     assert abs(named["w[0]"] - 1.0) < 1.0
     assert abs(named["w[1]"] + 0.5) < 1.0
     assert release.certificate.sentence.startswith("ASSUMED, NOT PROVEN")
-    assert od.verify(release.certificate, ledger=books).answer == "authentic"
+    assert od.verify(release.certificate, ledger=ledger).answer == "authentic"
     assert release.certificate.plan["model"]["fn"]["own model"] == "released model"
 
 

@@ -32,7 +32,7 @@ from onedraw.models.sums.exact_sums import SummedTarget, symmetric
 
 from . import constants as constant
 from .losses import ClassLoss, FitLoss
-from .sums import Measured
+from .sums import FitRows
 
 # ── what is published ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -255,4 +255,4 @@ class FitTarget(SummedTarget):
     def measured(self, where: Coordinates) -> Any:
         """The records in these coordinates, for as many sums as a fit takes."""
         public = (where.stretch, self.problem.numbers["row_bound"], np.array([where.centre, where.unit]))
-        return self.records.read_as(Measured(self.problem.layout), where.mean, where.root, *public)
+        return self.records.read_as(FitRows(self.problem.layout), where.mean, where.root, *public)

@@ -9,7 +9,7 @@
 
 a‖z‖² and a²‖z‖² are at most r², so the norms follow from the largest ψ, E[φ'² | x], φ'' and φ'² (`FitLoss.largest`).
 
-`Measured` rewrites a record once as z, its weight a(z) and its response, one record a column: sums over records then run along
+`FitRows` rewrites a record once as z, its weight a(z) and its response, one record a column: sums over records then run along
 memory. Matrices come as their lower triangles. Of several classes z is f ⊗ z, f a pull or a factor of the Hessian in
 contrasts of the classes (`ClassLoss`).
 
@@ -43,15 +43,17 @@ LIMB, LIMB_BELOW = 2.0**20, 2.0**50
 
 
 @dataclass(frozen=True)
-class Measured(Compiled):
-    """(z, a, response) of encoded records: z (width, n), the Mallows weights, and responses as the loss sees them; ``frame`` is
+class FitRows(Compiled):
+    """(z, a, response) of encoded records: z (width, n), the Mallows weights, and responses as the loss sees them; ``scaling`` is
     (centre, unit)."""
 
     layout: Layout
 
-    def block(self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, frame: Any) -> Any:
+    def block(
+        self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, scaling: Any
+    ) -> Any:
         z = self.layout.measured(X, mean, root, stretch)
-        return z.T, mallows(z, row_bound), (y - frame[0]) / frame[1]
+        return z.T, mallows(z, row_bound), (y - scaling[0]) / scaling[1]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array, Integers
-from onedraw.data.sums import Blocks, Reading, Statistic, Work, block_rows, blocked
+from onedraw.data.sums import Blocks, Reading, Statistic, Summation, block_rows, blocked
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.private import Private
 
@@ -144,7 +144,7 @@ def held(X: Any, y: Any) -> Blocks:
 
 def arithmetic_digest() -> str:
     """Of public numbers through the functions that losses are made of: equal where compiled code computes alike."""
-    return Work((), _Elementary()).digest(next(blocked([[np.linspace(-8.0, 8.0, 1024)]], 1024))).hex()
+    return Summation((), _Elementary()).digest(next(blocked([[np.linspace(-8.0, 8.0, 1024)]], 1024))).hex()
 
 
 @dataclass(frozen=True)

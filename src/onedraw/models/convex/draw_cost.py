@@ -1,4 +1,4 @@
-"""How much work a draw from a Gibbs posterior takes, from public numbers alone: it bounds chains and chooses among samplers.
+"""What a draw from a Gibbs posterior costs, in iterations or tries, from public numbers alone: it bounds chains and chooses among samplers.
 
 Let U be m-strongly convex and M-smooth on R^d or on a ball, in some metric, and on a ball with a bounded predictor
 c_low ≤ φ'' ≤ c_up, κ = c_up/c_low. Two samplers draw from ∝ exp(−U), or nearly, for every data set:
