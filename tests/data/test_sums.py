@@ -322,7 +322,7 @@ def test_memory_that_cannot_be_read_is_refused_in_words(said):
 
 
 HELD = """
-import resource, sys
+import re, sys
 import numpy as np, pyarrow as pa
 from pyarrow import parquet as pq
 import onedraw as od
@@ -345,27 +345,32 @@ def total(records):
 
 few = {name: np.tile(np.array([0.5, -0.25] if name != "y" else [1, 0]), 40_000) for name in schema.columns}
 total(read(few, schema, target="y"))  # libraries are loaded, programs compiled
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def peak():  # not ru_maxrss, which remembers the process that started this one
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+
+before = peak()
 sums = total(read(path, schema, target="y", memory=memory))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, len(set(sums)))
+print(peak() - before, len(set(sums)))
 """
 
 
 @pytest.fixture(scope="module")
 def long_file(tmp_path_factory):
-    """2 million records of 20 columns: 336 MB encoded."""
+    """4 million records of 20 columns: 672 MB encoded."""
     path, rng = tmp_path_factory.mktemp("long") / "long.parquet", np.random.default_rng(0)
     part = {**{f"x{k}": rng.uniform(-1.0, 1.0, 200_000) for k in range(20)}, "y": rng.integers(0, 2, 200_000)}
     with pq.ParquetWriter(path, pa.table(part).schema) as writer:
-        for _ in range(10):
+        for _ in range(20):
             writer.write_table(pa.table(part))
     return path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("memory", "least", "most"), [("20 MB", 0, 220), ("2 GB", 336, 2000)])
+@pytest.mark.parametrize(("memory", "least", "most"), [("20 MB", 0, 400), ("2 GB", 672, 4000)])
 def test_a_file_much_larger_than_memory_is_summed_in_bounded_memory(long_file, memory, least, most):
-    """Beyond what a small table takes; held in memory it would be the encoded records at least."""
+    """Beyond what a small table takes; held in memory it would be the encoded records at least. What decoding keeps to itself is
+    up to Arrow: 200 to 310 MB were seen."""
     found = subprocess.run(
         [sys.executable, "-c", HELD, str(long_file), memory], capture_output=True, text=True, check=True
     )
