@@ -45,11 +45,7 @@ MOST_STEPS = 2.0**60
 """Beyond, sums and noise do not fit into 64-bit whole numbers."""
 
 
-def _whole(categories: Iterable[Iterable[int]]) -> tuple[tuple[int, int], ...]:
-    return tuple((int(start), int(stop)) for start, stop in categories)
-
-
-Categories = Annotated[tuple[tuple[int, int], ...], _whole]
+Categories = Annotated[tuple[tuple[int, int], ...], numbers.whole_pairs]
 
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 
