@@ -42,7 +42,7 @@ from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
-from .timing import booked, check_payable, padding_of, timing_statement
+from .timing import check_payable, padding_of, timing_statement
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -80,10 +80,12 @@ def release(
     why, accepted = "named by the caller", accepted_words(accept)
     if sampler is None:
         sampler, why = samplers.default_sampler(plan, accept=accepted)
-    samplers.check_sampler(plan, sampler)
+        sampler.check_installed()
+    else:
+        samplers.check_sampler(plan, sampler)
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
-    padding = padding_of(plan, sampler, timing)
+    padding = None if timing is None else padding_of(plan, sampler, timing)
     spacing = spacing_for(plan.model.prior_scale, lattice)
     check_data(plan, sampler, data, padding)
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
@@ -164,8 +166,9 @@ def payment_for(
     account = ledger.account(name)
     check_account(account, words.plan, part=part)
     promise, gamma = spend_of(words.plan, words.exactness, words.promise)
-    work = booked(words.timing)
-    check_payable(work, account.budget)
+    work = None if words.timing is None else words.timing.gamma
+    if work:
+        check_payable(work, account.budget)
     spend = {
         "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": work, "part": part,
         "seeded": words.seeded, "label": label, "plan_digest": words.plan.digest,

@@ -40,10 +40,8 @@ FOLLOWS = (
 NOT_TIME = "How long one of these takes is not covered: constant work is not constant time."
 
 
-def padding_of(plan: Plan, sampler: Sampler, timing: str | None) -> Padding | None:
-    """The public work that was asked for; None where nobody asked. Refused where the sampler proves none."""
-    if timing is None:
-        return None
+def padding_of(plan: Plan, sampler: Sampler, timing: str) -> Padding:
+    """The public work that was asked for; refused where the sampler proves none."""
     if timing != PADDED:
         raise WrongCall(f"timing takes {PADDED!r}, or None for a draw as quick as it comes; got {timing!r}.")
     return sampler.padding(plan)
@@ -65,14 +63,9 @@ def timing_statement(plan: Plan, padding: Padding | None, *, epsilon: float) -> 
     return TimingStatement(sentence=sentence, work=dict(padding.work), gamma=padding.gamma, delta=delta)
 
 
-def booked(timing: TimingStatement | None) -> float | None:
-    """γ₂, as a ledger holds it beside the draw's promise; None where running time is not covered."""
-    return None if timing is None else timing.gamma
-
-
-def check_payable(gamma: float | None, budget: Promise) -> None:
-    """Of a ledger's budget, before it is charged."""
-    if gamma and not budget.total_variation():
+def check_payable(gamma: float, budget: Promise) -> None:
+    """γ₂, of a ledger's budget, before it is charged beside the draw's promise."""
+    if not budget.total_variation():
         raise PromiseRefused(
             f"Padded work is a public number but with probability γ₂ = {gamma:.3g}, which only a δ can pay for, and the ledger's "
             f'budget is {budget}. Nothing was spent. Leave out timing="{PADDED}", use a mechanism whose work is constant '
