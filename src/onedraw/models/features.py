@@ -64,6 +64,8 @@ class Features:
     """Shift and divisor of each column, (0, 1) of one that is not scaled; a divisor of 0 marks one whose ends are equal."""
     encoded_ends: tuple[tuple[float, ...], ...] = field(init=False, repr=False, compare=False)
     """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
+    column_bounds: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    """The largest size of each entry of an encoded row, the intercept's 1 included."""
     squared_norm: Fraction = field(init=False, repr=False, compare=False)
     """r², exact: of a box, Σ max(lo², hi²)."""
     squared_reach: Fraction = field(init=False, repr=False, compare=False)
@@ -86,8 +88,12 @@ class Features:
         if self.scaled:
             lower, upper = (tuple(self._on_scale(end).tolist()) for end in (low, high))
         object.__setattr__(self, "encoded_ends", (lower, upper))
-        largest = self.column_bounds[: self.count] if self.data_norm is None else (self.data_norm,)
-        squared = sum((Fraction(size) ** 2 for size in largest), Fraction(0))
+        largest = tuple(max(-low, high) for low, high in zip(lower, upper, strict=True))
+        if self.data_norm is not None:
+            largest = (self.data_norm,) * self.count
+        object.__setattr__(self, "column_bounds", (*largest, *[1.0] * self.intercept))
+        sizes = largest if self.data_norm is None else (self.data_norm,)
+        squared = sum((Fraction(size) ** 2 for size in sizes), Fraction(0))
         object.__setattr__(self, "squared_norm", squared)
         object.__setattr__(self, "squared_reach", squared + self.intercept)
 
@@ -107,15 +113,6 @@ class Features:
         if self.box is None:
             return "scaled onto the ball"
         return "clamped to the box and scaled to [-1, 1]" if self.scaled else "clamped to the box"
-
-    @property
-    def column_bounds(self) -> tuple[float, ...]:
-        """The largest size of each entry of an encoded row, the intercept's 1 included."""
-        if self.data_norm is not None:
-            bounds = (self.data_norm,) * self.count
-        else:
-            bounds = tuple(max(-lower, upper) for lower, upper in zip(*self.encoded_ends, strict=True))
-        return (*bounds, 1.0) if self.intercept else bounds
 
     def _on_scale(self, values: Array) -> Array:
         shift, divisor = self.scale

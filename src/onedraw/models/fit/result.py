@@ -33,7 +33,7 @@ from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_dev
 from onedraw.privacy.numbers import confidence_level
 
 from . import constants as constant
-from .problem import Aside, Coordinates, FitProblem, Published, positive
+from .problem import Aside, Coordinates, FitProblem, Published, coordinates, positive
 
 SIMULATIONS = 300
 """Informations and variabilities drawn again behind a multiplier. Given each, the rest is normal and is averaged exactly: the
@@ -83,7 +83,7 @@ class FitResult:
         """In the coordinates of encoded rows, responses in their declared unit. Of a level that is set aside, all of a coefficient
         beyond what is plausible is taken off: the mode's noise divided by next to nothing. Rows of other levels are predicted
         as before."""
-        where, layout = problem.coordinates(published), problem.layout
+        where, layout = coordinates(problem, published), problem.layout
         noise = deviation(problem.numbers["mean_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
         encoded = layout.encoded_coefficients(where.mean, where.root, where.stretch)
         aside = Aside.of(layout, published.mean, noise, encoded, problem.loss.blocks)

@@ -205,9 +205,12 @@ def most_descent(least: float, most: float, gradient: float, certified: float) -
     return 1 + max(0, math.ceil(2.0 * needed / -math.log1p(-math.sqrt(least / most)) * (1.0 + 1e-12)))
 
 
+@dataclass
 class _Search:
-    def __init__(self, records: Any, statistic: NewtonSums, objective: Objective) -> None:
-        self.records, self.statistic, self.public, self.passes = records, statistic, objective, 0
+    records: Any
+    statistic: NewtonSums
+    public: Objective
+    passes: int = 0
 
     def newton(self) -> tuple[Array, Array]:
         """(θ, its gradient) as far as Newton steps lead."""
