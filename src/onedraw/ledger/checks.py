@@ -74,7 +74,7 @@ def line(what: str, value: str) -> str:
 
 
 def checked_budget(budget: Promise) -> Promise:
-    if not isinstance(budget, Promise) or not filters_of(budget):
+    if not isinstance(budget, Promise) or next(filters_of(budget), None) is None:
         raise InvalidBudget(
             f"A dataset's budget is one that a proven filter keeps while later promises are chosen in view of earlier draws, "
             f"and {budget} is none. Choose ApproxDP(3, 1e-5), PureDP, GaussianDP or ZCDP; of Rényi DP name one order, "
