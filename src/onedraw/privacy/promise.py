@@ -40,6 +40,9 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     promise; ``implies`` is True only when a proof is known, so False means "not proven", not "false".
     """
 
+    states: ClassVar[str] = ""
+    """The field that holds its `number`."""
+
     def epsilon(self, delta: float) -> float:
         """The smallest ε at this δ, rounded up; ``math.inf`` if there is none."""
         return self._epsilon(probability("δ", delta))
@@ -107,7 +110,7 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     @property
     def number(self) -> float:
         """The number it states (ε, μ, ρ); 0 where there is no single one."""
-        return 0.0
+        return float(getattr(self, self.states)) if self.states else 0.0
 
     def allows(self, kind: Callable[[float], Promise]) -> float:
         """The largest number with which ``kind(number)`` is proven to imply this promise, rounded down; 0 where none is."""

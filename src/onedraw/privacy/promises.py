@@ -41,14 +41,11 @@ class _OfEpsilon(_OneNumber):
 
     stated_epsilon: float = stored_as("epsilon")
 
+    states = "stated_epsilon"
+    pure_epsilon = Promise.number
+
     def __init__(self, epsilon: float) -> None:
         self._set(stated_epsilon=positive("ε", epsilon))
-
-    @property
-    def number(self) -> float:
-        return self.stated_epsilon
-
-    pure_epsilon = number
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -111,12 +108,8 @@ class BoundedRange(_OfEpsilon):
 class ZCDP(_OneNumber):
     """D_α ≤ ρα for every order α > 1."""
 
-    currency, words = "zcdp_rho", "zCDP with ρ = {}"
+    states, currency, words = "rho", "zcdp_rho", "zCDP with ρ = {}"
     rho: Annotated[float, partial(positive, "ρ")]
-
-    @property
-    def number(self) -> float:
-        return self.rho
 
     @property
     def renyi(self) -> RenyiDP:
@@ -133,14 +126,9 @@ class ZCDP(_OneNumber):
 class GaussianDP(_OneNumber):
     """Neighbours are no easier to tell apart than N(0, 1) from N(μ, 1)."""
 
-    currency, words = "gaussian_mu", "Gaussian DP with μ = {}"
+    states, currency, words = "mu", "gaussian_mu", "Gaussian DP with μ = {}"
+    gaussian_mu = Promise.number
     mu: Annotated[float, partial(positive, "μ")]
-
-    @property
-    def number(self) -> float:
-        return self.mu
-
-    gaussian_mu = number
 
     @property
     def renyi(self) -> RenyiDP:
@@ -245,6 +233,7 @@ class ApproxDP(Promise):
 
     stated_epsilon: float = stored_as("epsilon")
     stated_delta: float = stored_as("delta")
+    states = "stated_epsilon"
 
     def __init__(self, epsilon: float, delta: float) -> None:
         self._set(stated_epsilon=positive("ε", epsilon), stated_delta=probability("δ", delta))
@@ -252,10 +241,6 @@ class ApproxDP(Promise):
     @property
     def quoted_delta(self) -> float:
         return self.stated_delta
-
-    @property
-    def number(self) -> float:
-        return self.stated_epsilon
 
     @property
     def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
