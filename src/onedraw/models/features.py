@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,6 +69,10 @@ class Features:
     """r², exact: of a box, Σ max(lo², hi²)."""
     squared_reach: Fraction = field(init=False, repr=False, compare=False)
     """r̃², exact: r² + 1 with an intercept."""
+    norm: float = field(init=False, repr=False, compare=False)
+    """r: the largest norm of a row without its intercept, rounded up."""
+    reach: float = field(init=False, repr=False, compare=False)
+    """r̃: the largest norm of an encoded row, √(r² + 1) with an intercept, rounded up."""
 
     def __post_init__(self) -> None:
         named = self.names or tuple(f"feature {index}" for index in range(self.count))
@@ -96,16 +99,8 @@ class Features:
         squared = sum((Fraction(size) ** 2 for size in sizes), Fraction(0))
         object.__setattr__(self, "squared_norm", squared)
         object.__setattr__(self, "squared_reach", squared + self.intercept)
-
-    @cached_property
-    def norm(self) -> float:
-        """r: the largest norm of a row without its intercept, rounded up."""
-        return root_up(self.squared_norm)
-
-    @cached_property
-    def reach(self) -> float:
-        """r̃: the largest norm of an encoded row, √(r² + 1) with an intercept, rounded up."""
-        return root_up(self.squared_reach)
+        object.__setattr__(self, "norm", root_up(squared))
+        object.__setattr__(self, "reach", root_up(squared + self.intercept))
 
     @property
     def enforced_by(self) -> str:
