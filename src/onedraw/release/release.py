@@ -42,7 +42,7 @@ from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
-from .timing import check_payable, padding_of, timing_statement
+from .timing import NOT_COVERED, check_payable, padding_of, timing_statement
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -91,7 +91,8 @@ def release(
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
     words = Statement(
         plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None,
-        data=describe(plan, data, notes), epsilon=epsilon, timing=timing_statement(plan, padding, epsilon=epsilon),
+        data=describe(plan, data, notes), epsilon=epsilon,
+        timing=NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=epsilon),
         prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)

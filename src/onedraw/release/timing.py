@@ -23,6 +23,8 @@ UNCOVERED = (
     "Running time is not covered: how long this took may depend on the records. Whoever may see it should not be able to "
     "time it."
 )
+NOT_COVERED = TimingStatement(sentence=UNCOVERED)
+"""Of every draw that is not padded."""
 
 ONE_PASS = "pass over the records"
 
@@ -47,10 +49,8 @@ def padding_of(plan: Plan, sampler: Sampler, timing: str) -> Padding:
     return sampler.padding(plan)
 
 
-def timing_statement(plan: Plan, padding: Padding | None, *, epsilon: float) -> TimingStatement:
+def timing_statement(plan: Plan, padding: Padding, *, epsilon: float) -> TimingStatement:
     """``epsilon`` is the promise's at the δ it is quoted for."""
-    if padding is None:
-        return TimingStatement(sentence=UNCOVERED)
     delta = round_up(pair_delta(epsilon, plan.budget.quoted_delta, padding.gamma))
     stated = f"(ε = {round_up(epsilon, 5):.6g}, δ = {round_up(delta, 5):.6g})"
     counts = [f"{count:,} {name}" for name, count in padding.work.items() if name != PASSES]
@@ -83,7 +83,7 @@ def check_timing(certificate: Certificate, plan: Plan) -> str:
         raise reject(
             f"it states {_counted(stated.work)}, its plan and sampler take {_counted(padding.work)} where padded"
         )
-    again = timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
+    again = NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
     for where in differences(stated.model_dump(mode="json"), again.model_dump(mode="json"), "timing"):
         raise reject(f"{where} is not what its plan gives")
     return OPEN if padding is None else FOLLOWS
