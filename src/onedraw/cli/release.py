@@ -89,10 +89,9 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
 def show(result: Any, planned: Planned, found: Estimates) -> None:
     from onedraw.mechanisms import ExponentialQuantiles
     from onedraw.release.intervals.quantiles import inter_quartile_range
-    from onedraw.release.timing import is_padded
 
-    certificate = result.certificate
-    show_lines(certificate.sentence, *([certificate.timing.sentence] if is_padded(certificate.timing) else []))
+    certificate, timing = result.certificate, result.certificate.timing
+    show_lines(certificate.sentence, *([timing.sentence] if timing is not None and timing.padded else []))
     described, whole = certificate.draw.quantity, certificate.data.target is None
     if len(found) > MANY or described == "network weights":
         use = "all of them are in the file" if whole else "score new records with onedraw predict"

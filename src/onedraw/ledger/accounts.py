@@ -227,11 +227,13 @@ class Account:
         best = 0.0
         for one in filters_of(self.budget, self.order):
             charges = [total.charge(one) for total in self.totals(part)]
+            if not all(map(one.keeps, charges)):
+                continue  # nor does it keep any more
 
             def fits(epsilon: float, one: Filter = one, charges: list[Charge] = charges) -> bool:
                 return all(one.keeps(add(total, one.charge(Spend(PureDP(epsilon))))) for total in charges)
 
-            if isinstance(one, Sums) and all(map(one.keeps, charges)):
+            if isinstance(one, Sums):
                 best = max(best, min(fraction_down(Fraction(one.limit - total[0])) for total in charges))
             elif not best or fits(best):
                 best = max(best, numbers.largest(fits, **ROOM) or 0.0)

@@ -315,8 +315,9 @@ class Ledger:
                 "is not the ledger that head was taken from. Compare with a backup before anything more is released."
             )
         for account in accounts.by_name.values():
-            findings += checks.overspent(account, "today")
-            remarks += checks.only_if_fixed(account)
+            over = checks.overspent(account, "today")
+            findings += over
+            remarks += [] if over or account.within_budget() else [checks.only_if_fixed(account)]
         end = accounts.position
         return Verification(not findings, end.sequence, end.hash, tuple(findings), tuple(remarks))
 

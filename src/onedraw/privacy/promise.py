@@ -42,6 +42,10 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
 
     states: ClassVar[str] = ""
     """The field that holds its `number`."""
+    quoted_delta: float = DELTA
+    """The δ at which ε is quoted: its own, 0 of a pure promise, the public default where it names none."""
+    failure: float = 0.0
+    """An upper bound on the probability of the event outside which ``outside_failure`` is kept: an (ε, δ)'s δ."""
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε at this δ, rounded up; ``math.inf`` if there is none."""
@@ -83,11 +87,6 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
         return None
 
     @property
-    def failure(self) -> float:
-        """An upper bound on the probability of the event outside which ``outside_failure`` is kept: an (ε, δ)'s δ."""
-        return 0.0
-
-    @property
     def outside_failure(self) -> Promise:
         """What is kept outside that event: (ε, δ) is no worse than PureDP(ε) there (arXiv:1311.0776)."""
         return self
@@ -96,11 +95,6 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     def counted(self) -> tuple[tuple[Promise, int], ...]:
         """The single promises it is made of, with their multiplicities: itself, unless it is a composition."""
         return ((self, 1),)
-
-    @property
-    def quoted_delta(self) -> float:
-        """The δ at which ε is quoted: its own, 0 of a pure promise, the public default where it names none."""
-        return DELTA
 
     @property
     def is_pure(self) -> bool:

@@ -52,15 +52,11 @@ class _OfEpsilon(_OneNumber):
 class PureDP(_OfEpsilon):
     """The log-ratio of densities is at most ε."""
 
-    currency, words = "pure_epsilon", "ε = {}"
+    currency, words, quoted_delta = "pure_epsilon", "ε = {}", 0.0
 
     @property
     def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
         return {PureDP: self.stated_epsilon, BoundedRange: self.stated_epsilon}
-
-    @property
-    def quoted_delta(self) -> float:
-        return 0.0
 
     @property
     def renyi(self) -> RenyiDP:
@@ -236,11 +232,8 @@ class ApproxDP(Promise):
     states = "stated_epsilon"
 
     def __init__(self, epsilon: float, delta: float) -> None:
-        self._set(stated_epsilon=positive("ε", epsilon), stated_delta=probability("δ", delta))
-
-    @property
-    def quoted_delta(self) -> float:
-        return self.stated_delta
+        epsilon, delta = positive("ε", epsilon), probability("δ", delta)
+        self._set(stated_epsilon=epsilon, stated_delta=delta, quoted_delta=delta, failure=delta)
 
     @property
     def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
@@ -267,10 +260,6 @@ class ApproxDP(Promise):
     @property
     def renyi(self) -> RenyiDP | None:
         return RenyiDP(PureCurve(self.stated_epsilon)) if self.stated_delta == 0.0 else None
-
-    @property
-    def failure(self) -> float:
-        return self.stated_delta
 
     @property
     def outside_failure(self) -> Promise:

@@ -133,6 +133,10 @@ class TimingStatement(_Part):
     delta: float | None = Field(default=None, ge=0, le=1)
     """Of the draw together with its work, at the promise's ε."""
 
+    @property
+    def padded(self) -> bool:
+        return self.work is not None
+
 
 class LedgerEntry(_Part):
     """Where the spend stands in the ledger: the hash of the chain when it was reserved."""

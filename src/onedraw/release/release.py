@@ -90,10 +90,9 @@ def release(
     check_data(plan, sampler, data, padding)
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
     words = Statement(
-        plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None,
-        data=describe(plan, data, notes), epsilon=epsilon,
+        plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None, epsilon=epsilon,
+        data=describe(plan, data, notes), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
         timing=NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=epsilon),
-        prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)
     randomness = source_of_randomness(sampler, random_state)

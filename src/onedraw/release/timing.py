@@ -78,7 +78,7 @@ def check_timing(certificate: Certificate, plan: Plan) -> str:
     stated, sampler = certificate.timing, Sampler.from_dict(certificate.sampler)
     if stated is None:
         return SILENT
-    padding = sampler.padding(plan) if is_padded(stated) else None
+    padding = sampler.padding(plan) if stated.padded else None
     if padding is not None and stated.work != padding.work:
         raise reject(
             f"it states {_counted(stated.work)}, its plan and sampler take {_counted(padding.work)} where padded"
@@ -91,7 +91,3 @@ def check_timing(certificate: Certificate, plan: Plan) -> str:
 
 def _counted(work: Mapping[str, int] | None) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in (work or {}).items()) or "no work"
-
-
-def is_padded(timing: TimingStatement | None) -> bool:
-    return timing is not None and timing.work is not None
