@@ -91,7 +91,7 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
     from onedraw.release.intervals.quantiles import inter_quartile_range
 
     certificate, timing = result.certificate, result.certificate.timing
-    show_lines(certificate.sentence, *([timing.sentence] if timing is not None and timing.padded else []))
+    show_lines(certificate.sentence, *([timing.sentence] if timing is not None and timing.work else []))
     described, whole = certificate.draw.quantity, certificate.data.target is None
     if len(found) > MANY or described == "network weights":
         use = "all of them are in the file" if whole else "score new records with onedraw predict"

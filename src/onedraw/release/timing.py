@@ -78,7 +78,7 @@ def check_timing(certificate: Certificate, plan: Plan) -> str:
     stated, sampler = certificate.timing, Sampler.from_dict(certificate.sampler)
     if stated is None:
         return SILENT
-    padding = sampler.padding(plan) if stated.padded else None
+    padding = sampler.padding(plan) if stated.work is not None else None
     if padding is not None and stated.work != padding.work:
         raise reject(
             f"it states {_counted(stated.work)}, its plan and sampler take {_counted(padding.work)} where padded"
