@@ -139,7 +139,9 @@ class FitResult:
 
     @cached_property
     def trust(self) -> Trust:
-        """*Margins*: how many times over the information of a direction stands out of its noise and outweighs the ridge's pull, on
+        """Of each direction, and by how much.
+
+        *Margins*: how many times over the information of a direction stands out of its noise and outweighs the ridge's pull, on
         the direction itself, and on the scores of all rows alike, which moves the information of every direction.
 
         *Reach*: how far the rows go along a direction from which its information comes. In measured coordinates all
