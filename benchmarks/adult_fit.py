@@ -155,7 +155,7 @@ def simulated(question, X, truth, n, epsilon):
     covered, apart = (low <= truth) & (truth <= high), (low > 0.0) | (high < 0.0)
     wrong = int((np.sign(fit.estimate) != np.sign(truth))[apart].sum())
     return (
-        f"| {n:,} | {epsilon:g} | {fit.trusted.sum()} of {len(fit.trusted)} | {fit.given.sum()} of {len(truth)} | {covered[fit.given].sum()} | {apart.sum()} | "
+        f"| {n:,} | {epsilon:g} | {fit.trust.trusted.sum()} of {len(fit.trust.trusted)} | {fit.given.sum()} of {len(truth)} | {covered[fit.given].sum()} | {apart.sum()} | "
         f"{wrong} | {fit.doubtful_shares.min():.2f} |"
     )
 

@@ -148,7 +148,9 @@ def study(name, draw, truth, n, budget, data_sets, seed) -> Cell:
     widths = []
     for _ in range(data_sets):
         target = plan.target(plan.model.summarise(np.clip(draw(generator, n), -1, 1)))
-        found = plan.mechanism.result(plan, measure_all(target.sum, problem, Noise(generator, pure=problem.pure)))
+        found = plan.mechanism.result(
+            plan, measure_all(target.records.sum, problem, Noise(generator, pure=problem.pure))
+        )
         ends, values = found.conf_int(LEVEL), found.values
         for part, where in parts.items():
             low, high = ends[where].T

@@ -75,8 +75,8 @@ def test_the_attack_exceeds_filters_that_each_have_the_whole_delta() -> None:
     """The planted fault: which filter keeps the history depends on the draw, so the δ of the filters add up."""
     from onedraw.privacy.filters import NOTHING, Spend, add
 
-    whole = filters_of(ApproxDP(3.0, 1e-5 * 16 / 5))  # the curves then have δ itself
-    sums = filters_of(ApproxDP(3.0, 4e-5))[0]
+    whole = tuple(filters_of(ApproxDP(3.0, 1e-5 * 16 / 5)))  # the curves then have δ itself
+    sums = next(filters_of(ApproxDP(3.0, 4e-5)))
 
     def accepts(promise: Promise) -> bool:
         filters = (sums, *whole[1:])
@@ -172,7 +172,7 @@ def test_the_chosen_order_is_best_for_a_concentrated_promise_that_uses_up_the_bu
     from onedraw.privacy.filters import Order
 
     def rho(order: float) -> float:
-        found = filters_of(BUDGET, order)[2]
+        *_, found = filters_of(BUDGET, order)
         assert isinstance(found, Order)
         return float(found.limit) / order
 

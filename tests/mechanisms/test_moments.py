@@ -47,7 +47,7 @@ def published(plan, X, *, seed: int = 1) -> MomentsResult:
     """What a seeded run of the program gives, without `release`."""
     problem = plan.mechanism.problem(plan)
     target = plan.target(plan.model.summarise(X))
-    stages = measure_all(target.sum, problem, Noise(np.random.default_rng(seed), pure=problem.pure))
+    stages = measure_all(target.records.sum, problem, Noise(np.random.default_rng(seed), pure=problem.pure))
     return plan.mechanism.result(plan, stages).in_units(*plan.model.range_units())
 
 

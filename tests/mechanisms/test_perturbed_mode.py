@@ -242,7 +242,7 @@ def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str)
     """Against derivatives written a second time, in plain NumPy."""
     stages, _ = stages_of(name, measured=False)
     problem = stages.target.problem
-    where = problem.coordinates(fitting.Published(np.zeros(0)))
+    where = fitting.coordinates(problem, fitting.Published(np.zeros(0)))
     tilt = np.random.default_rng(1).standard_normal(4) * problem.numbers["mode_noise"]
     theta, _ = stages.minimum(stages.target.measured(where), problem.loss, stages._objective(where, tilt))
     X, y = stages.target.encoded.X, stages.target.encoded.y / problem.response_scale
@@ -254,7 +254,7 @@ def test_the_mode_that_is_found_has_the_gradient_the_promise_rests_on(name: str)
 
 def test_where_newton_does_not_arrive_public_gradient_steps_do(monkeypatch: pytest.MonkeyPatch) -> None:
     stages, _ = stages_of("exp-linear", n=200, measured=False)
-    where = stages.target.problem.coordinates(fitting.Published(np.zeros(0)))
+    where = fitting.coordinates(stages.target.problem, fitting.Published(np.zeros(0)))
     tilt = np.random.default_rng(1).standard_normal(4) * stages.target.problem.numbers["mode_noise"]
     records = stages.target.measured(where)
     by_newton, _ = stages.minimum(records, stages.target.problem.loss, stages._objective(where, tilt))

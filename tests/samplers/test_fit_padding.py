@@ -14,7 +14,7 @@ import onedraw as od
 from onedraw import errors
 from onedraw.mechanisms import PerturbedMode
 from onedraw.models import Gaussian, Logistic
-from onedraw.models.fit.problem import Published
+from onedraw.models.fit.problem import Published, coordinates
 from onedraw.models.fit.sums import NewtonSums, minimum, most_descent
 from onedraw.samplers import Fit, fit, seeded_generator
 from onedraw.samplers.fit import MOST_PASSES, Stages, most_search
@@ -52,7 +52,7 @@ def test_idle_passes_are_made_and_not_only_counted(monkeypatch) -> None:
     """Sums in measured coordinates, as they are asked for: of the search, then of the information."""
     plan, asked = planned(), []
     target = plan.target(plan.model.summarise(data_sets(1)[0]))
-    kind = type(target.measured(target.problem.coordinates(Published(np.zeros(0), None, None))))
+    kind = type(target.measured(coordinates(target.problem, Published(np.zeros(0), None, None))))
     add_up = kind.sum
     monkeypatch.setattr(kind, "sum", lambda self, of, *public: asked.append(type(of)) or add_up(self, of, *public))
     for seed, data in enumerate(data_sets(4)):

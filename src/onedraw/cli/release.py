@@ -89,17 +89,16 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
 def show(result: Any, planned: Planned, found: Estimates) -> None:
     from onedraw.mechanisms import ExponentialQuantiles
     from onedraw.release.intervals.quantiles import inter_quartile_range
-    from onedraw.release.timing import is_padded
 
-    certificate, numbers = result.certificate, found.to_dicts()
-    show_lines(certificate.sentence, *([certificate.timing.sentence] if is_padded(certificate.timing) else []))
+    certificate, timing = result.certificate, result.certificate.timing
+    show_lines(certificate.sentence, *([timing.sentence] if timing is not None and timing.work else []))
     described, whole = certificate.draw.quantity, certificate.data.target is None
-    if len(numbers) > MANY or described == "network weights":
+    if len(found) > MANY or described == "network weights":
         use = "all of them are in the file" if whole else "score new records with onedraw predict"
-        show_lines(f"{len(numbers)} {described}; {use}.")
+        show_lines(f"{len(found)} {described}; {use}.")
     else:
         of = "the columns" if whole else certificate.data.target
-        show_estimates(f"{described} of {of}, in the units of the columns", numbers)
+        show_estimates(f"{described} of {of}, in the units of the columns", found)
     show_lines(*map(str, found.joint))
     quantiles = isinstance(result.plan.mechanism, ExponentialQuantiles)
     if quantiles and (spread := inter_quartile_range(certificate, result.plan)):
@@ -112,19 +111,19 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
         show_lines(f"No interval: {found.reason.rstrip('.')}.")
 
 
-def show_estimates(title: str, numbers: list[dict[str, Any]]) -> None:
+def show_estimates(title: str, found: Estimates) -> None:
     """As much as is known: estimate, interval, and of a fit standard error and p."""
-    given = any(row["low"] is not None for row in numbers)
-    tested = given and any(row["p_value"] is not None for row in numbers)
-    shown = 2 + given + 2 * tested
+    from onedraw.release.estimates import p_words
+
+    given = any(math.isfinite(row.low) for row in found)
+    shown = 2 + given + 2 * (given and found.tested)
     head = ["parameter", "released", f"{100 * LEVEL:g} % interval", "std err", "p"]
     rows = []
-    for row in numbers:
-        low, high, error, p = row["low"], row["high"], row["std_err"], row["p_value"]
-        between = "–" if low is None or high is None else f"{readable(low)} to {readable(high)}"
-        errors = "–" if error is None or low is None else f"{error:.4g}"
-        tests = "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-        rows.append([row["name"], f"{row['estimate']:.6g}", between, errors, tests][:shown])
+    for name, row in zip(found.names, found, strict=True):
+        between = f"{readable(row.low)} to {readable(row.high)}" if row.given else "–"
+        error = f"{row.std_err:.4g}" if math.isfinite(row.low) and math.isfinite(row.std_err) else "–"
+        test = p_words(row.p_value) if math.isfinite(row.p_value) else "–"
+        rows.append([name, f"{row.estimate:.6g}", between, error, test][:shown])
     show_table(title, head[:shown], rows)
 
 

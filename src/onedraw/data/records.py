@@ -131,7 +131,7 @@ class Records(ReadWithSchema):
         """Refuse a damaged file before anything is paid, where that costs next to nothing: its pages are decoded, and no cell is
         looked at. Of a long file the pass finds the damage; what was paid stands, and `resume` finishes the release."""
         person = [] if self.schema.person is None else [self.schema.person]
-        self._table.check_whole(list(dict.fromkeys([*(columns or self.columns), *person])))
+        self._table.check_whole(list(dict.fromkeys([*(columns or self.schema.columns), *person])))
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
         """As encoded, from where they are: records that lie encoded in files read those instead."""

@@ -114,12 +114,12 @@ class Total:
         return total
 
     @cached_property
-    def kept_by(self) -> str:
-        """What is proven to keep the budget, in words: a filter, or that the whole history is one list; empty where nothing is."""
+    def kept_by(self) -> Filter | str:
+        """What is proven to keep the budget: a filter or, in words, that the whole history is one list; empty where nothing is."""
         filters = filters_of(self.account.budget, self.account.order)
         keeper = next((one for one in filters if one.keeps(self.charge(one))), None)
-        if not self.histories or keeper is not None:
-            return f"adaptive: proven filter, {keeper or filters[0]}" if filters else NO_FILTER
+        if keeper is not None or not self.histories:
+            return keeper or NO_FILTER
         listed = self.count == 1 and self.composes_within_budget()
         return "pre-declared: one list, fixed before its first draw" if listed else ""
 
@@ -227,11 +227,13 @@ class Account:
         best = 0.0
         for one in filters_of(self.budget, self.order):
             charges = [total.charge(one) for total in self.totals(part)]
+            if not all(map(one.keeps, charges)):
+                continue  # nor does it keep any more
 
             def fits(epsilon: float, one: Filter = one, charges: list[Charge] = charges) -> bool:
                 return all(one.keeps(add(total, one.charge(Spend(PureDP(epsilon))))) for total in charges)
 
-            if isinstance(one, Sums) and all(map(one.keeps, charges)):
+            if isinstance(one, Sums):
                 best = max(best, min(fraction_down(Fraction(one.limit - total[0])) for total in charges))
             elif not best or fits(best):
                 best = max(best, numbers.largest(fits, **ROOM) or 0.0)
@@ -273,7 +275,7 @@ class Accounts:
         try:
             content = _content(event)
             if event.kind == Kind.SETTLED:
-                certificate, entry = _string(content["certificate"]), self.entries.get(event.entry)
+                certificate, entry = content["certificate"], self.entries.get(event.entry)
                 if entry is None or entry.dataset != event.dataset:
                     raise _Impossible("it settles what was never reserved")
                 _require(entry.certificate is None, "it settles an entry a second time")
@@ -293,7 +295,7 @@ class Accounts:
         account = self.by_name.get(event.dataset)
         if event.kind == Kind.DATASET_OPENED:
             _require(account is None, f"the dataset {event.dataset!r} is opened a second time")
-            unit, note = Unit.from_dict(content["unit"]), _string(content["note"])
+            unit, note = Unit.from_dict(content["unit"]), content["note"]
             return Account(event.dataset, unit=unit, note=note, **_budget(content))
         if account is None:
             raise _Impossible(f"the dataset {event.dataset!r} was never opened")
@@ -310,7 +312,7 @@ class Accounts:
                 _require(account.partition is None, f"the dataset {event.dataset!r} had its parts declared before")
                 whole = sizes and all(type(size) is int and size >= 1 for size in sizes.values())
                 _require(whole, "the sizes of parts must be whole numbers of at least 1")
-                return replace(account, partition=_string(content["partition"]), sizes=MappingProxyType(dict(sizes)))
+                return replace(account, partition=content["partition"], sizes=MappingProxyType(dict(sizes)))
             case Kind.DECLARED:
                 delta, items = content["delta"], content["items"]
                 known = delta is None or (type(delta) is float and 0.0 <= delta < 1.0)
@@ -319,7 +321,7 @@ class Accounts:
                 _require(listed, "a declared list must hold promises, each with its γ")
                 return account.declaring(event.entry, tuple(map(_spend, items)), delta=delta, part=part)
             case Kind.ATTEMPTED:
-                of = self.entries.get(_string(content["of"]))
+                of = self.entries.get(content["of"])
                 if of is None or of.dataset != event.dataset or of.certificate is not None:
                     raise _Impossible("it is an attempt at what was never reserved, or has left")
                 return account.attempted(_share(content["timing"]), part=of.part)
@@ -328,6 +330,10 @@ class Accounts:
         _require(event.entry not in self.entries, "its entry was reserved before")
         self.entries[event.entry] = Entry(event.dataset, part, event.hash)
         return account.charged(spend.promise, gamma=spend.gamma, part=part)
+
+
+TEXTS = ("certificate", "note", "of", "partition")
+"""Of what an event says."""
 
 
 class _Impossible(Exception):
@@ -348,6 +354,7 @@ def _content(event: Event) -> dict[str, Any]:
         check_format(content["format"])  # before its fields: a newer format may have others
     known = frozenset(content) in (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
     _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
+    _require(all(isinstance(content.get(name, ""), str) for name in TEXTS), "a text was expected in its payload")
     return content
 
 
@@ -380,8 +387,3 @@ def _share(value: Any) -> float:
 def _promise(text: str) -> Promise:
     """A promise as the ledger holds it; equal ones are read once."""
     return Promise.from_dict(json.loads(text))
-
-
-def _string(value: Any) -> str:
-    _require(isinstance(value, str), "a text was expected in its payload")
-    return str(value)

@@ -74,7 +74,7 @@ def line(what: str, value: str) -> str:
 
 
 def checked_budget(budget: Promise) -> Promise:
-    if not isinstance(budget, Promise) or not filters_of(budget):
+    if not isinstance(budget, Promise) or next(filters_of(budget), None) is None:
         raise InvalidBudget(
             f"A dataset's budget is one that a proven filter keeps while later promises are chosen in view of earlier draws, "
             f"and {budget} is none. Choose ApproxDP(3, 1e-5), PureDP, GaussianDP or ZCDP; of Rényi DP name one order, "
@@ -233,15 +233,14 @@ def overspent(account: Account, when: str) -> list[str]:
     ]
 
 
-def only_if_fixed(account: Account) -> list[str]:
-    if account.within_budget() or overspent(account, ""):
-        return []
+def only_if_fixed(account: Account) -> str:
+    """Of one that is neither over its budget nor kept within it by a filter."""
     delta = account.budget.quoted_delta
-    return [
+    return (
         f"dataset {account.dataset!r} keeps its budget only if every promise was fixed before the first draw: as a "
         f"list ε = {account.spent().epsilon(delta):.6g}, by a proven filter ε = {account.total().epsilon():.6g} "
         f"at δ = {delta:g}. Nothing more can be spent on it"
-    ]
+    )
 
 
 # ── names that look alike ──

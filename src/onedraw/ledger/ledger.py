@@ -17,7 +17,7 @@ from typing import Any, final
 
 from onedraw.errors import LedgerError
 from onedraw.privacy import Composed, Promise, Unit
-from onedraw.privacy.filters import Spend, chosen_order
+from onedraw.privacy.filters import Filter, Spend, chosen_order
 
 from . import checks
 from .accounts import ONLY_IF_FIXED, WORK_ALONE, Account, Accounts, as_one, distance
@@ -257,7 +257,8 @@ class Ledger:
         part = checks.checked_part(account, part)
         total = account.total(part)
         delta = account.budget.quoted_delta
-        words, listed = total.kept_by, None
+        kept, listed = total.kept_by, None
+        words = f"adaptive: proven filter, {kept}" if isinstance(kept, Filter) else kept
         if not words:
             words = ONLY_IF_FIXED if total.composes_within_budget() else "not kept"
             listed = total.listed.epsilon(delta)
@@ -314,8 +315,9 @@ class Ledger:
                 "is not the ledger that head was taken from. Compare with a backup before anything more is released."
             )
         for account in accounts.by_name.values():
-            findings += checks.overspent(account, "today")
-            remarks += checks.only_if_fixed(account)
+            over = checks.overspent(account, "today")
+            findings += over
+            remarks += [] if over or account.within_budget() else [checks.only_if_fixed(account)]
         end = accounts.position
         return Verification(not findings, end.sequence, end.hash, tuple(findings), tuple(remarks))
 

@@ -38,7 +38,6 @@ from .stages import (
     Stage,
     apart,
     check_lattice,
-    checked_categories,
     largest_total,
     stage_ratios,
     together,
@@ -143,8 +142,7 @@ class Moments(Mechanism):
             )
         if request.draws != 1:
             raise UnsupportedBudget("Moments are published once: they have errors of their own. Leave out draws.")
-        count = request.model.features.count
-        return MomentColumns(Layout(count, checked_categories(self.categories, count)))
+        return MomentColumns(Layout(request.model.features.count, self.categories))
 
     def _plan(self, request: Request, columns: MomentColumns, numbers: MomentsNumbers, pure: bool) -> Plan:
         check_lattice([] if pure else numbers.stages(columns, pure=False), request.n, request.budget)

@@ -33,7 +33,7 @@ from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
 
 from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
-from .stages import Categories, Stage, apart, check_lattice, checked_categories, largest_total, stage_ratios, ways
+from .stages import Categories, Stage, apart, check_lattice, largest_total, stage_ratios, ways
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: rounding of gradients then matters less."""
@@ -254,9 +254,7 @@ def layout_of(model: Any, categories: Categories) -> Layout:
         )
     if categories and features.data_norm is not None:
         raise WrongCall("categories need columns with bounds, not rows with a norm. Pass bounds=(lo, hi).")
-    return Layout(
-        features.count, checked_categories(categories, features.count), features.intercept, features.data_norm
-    )
+    return Layout(features.count, categories, features.intercept, features.data_norm)
 
 
 # ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Annotated, NamedTuple, Self
 
-from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.errors import PromiseRefused
 from onedraw.models.fit import constants as constant
 from onedraw.models.moments.measured import MomentColumns
 from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, deviation, matrix_deviation, share_bits
@@ -45,11 +45,7 @@ MOST_STEPS = 2.0**60
 """Beyond, sums and noise do not fit into 64-bit whole numbers."""
 
 
-def _whole(categories: Iterable[Iterable[int]]) -> tuple[tuple[int, int], ...]:
-    return tuple((int(start), int(stop)) for start, stop in categories)
-
-
-Categories = Annotated[tuple[tuple[int, int], ...], _whole]
+Categories = Annotated[tuple[tuple[int, int], ...], numbers.whole_pairs]
 
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 
@@ -82,16 +78,6 @@ def ways(request: Request, pure: bool | None) -> tuple[bool, ...]:
     if budget.is_pure or not isinstance(budget, ApproxDP):
         return (budget.is_pure,)
     return (True, False) if pure is None else (pure,)
-
-
-def checked_categories(categories: Categories, columns: int) -> Categories:
-    """The (start, stop) of columns that code one category each, in order and without overlap."""
-    last = 0
-    for start, stop in categories:
-        if not last <= start < stop <= columns:
-            raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
-        last = stop
-    return categories
 
 
 def largest_total(keeps: Callable[[float], bool], *, digits: float = 1e-9) -> float | None:

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,10 +63,16 @@ class Features:
     """Shift and divisor of each column, (0, 1) of one that is not scaled; a divisor of 0 marks one whose ends are equal."""
     encoded_ends: tuple[tuple[float, ...], ...] = field(init=False, repr=False, compare=False)
     """The ends of a box as encoded rows have them: between −1 and 1 where they are scaled."""
+    column_bounds: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    """The largest size of each entry of an encoded row, the intercept's 1 included."""
     squared_norm: Fraction = field(init=False, repr=False, compare=False)
     """r², exact: of a box, Σ max(lo², hi²)."""
     squared_reach: Fraction = field(init=False, repr=False, compare=False)
     """r̃², exact: r² + 1 with an intercept."""
+    norm: float = field(init=False, repr=False, compare=False)
+    """r: the largest norm of a row without its intercept, rounded up."""
+    reach: float = field(init=False, repr=False, compare=False)
+    """r̃: the largest norm of an encoded row, √(r² + 1) with an intercept, rounded up."""
 
     def __post_init__(self) -> None:
         named = self.names or tuple(f"feature {index}" for index in range(self.count))
@@ -86,20 +91,16 @@ class Features:
         if self.scaled:
             lower, upper = (tuple(self._on_scale(end).tolist()) for end in (low, high))
         object.__setattr__(self, "encoded_ends", (lower, upper))
-        largest = self.column_bounds[: self.count] if self.data_norm is None else (self.data_norm,)
-        squared = sum((Fraction(size) ** 2 for size in largest), Fraction(0))
+        largest = tuple(max(-low, high) for low, high in zip(lower, upper, strict=True))
+        if self.data_norm is not None:
+            largest = (self.data_norm,) * self.count
+        object.__setattr__(self, "column_bounds", (*largest, *[1.0] * self.intercept))
+        sizes = largest if self.data_norm is None else (self.data_norm,)
+        squared = sum((Fraction(size) ** 2 for size in sizes), Fraction(0))
         object.__setattr__(self, "squared_norm", squared)
         object.__setattr__(self, "squared_reach", squared + self.intercept)
-
-    @cached_property
-    def norm(self) -> float:
-        """r: the largest norm of a row without its intercept, rounded up."""
-        return root_up(self.squared_norm)
-
-    @cached_property
-    def reach(self) -> float:
-        """r̃: the largest norm of an encoded row, √(r² + 1) with an intercept, rounded up."""
-        return root_up(self.squared_reach)
+        object.__setattr__(self, "norm", root_up(squared))
+        object.__setattr__(self, "reach", root_up(squared + self.intercept))
 
     @property
     def enforced_by(self) -> str:
@@ -107,15 +108,6 @@ class Features:
         if self.box is None:
             return "scaled onto the ball"
         return "clamped to the box and scaled to [-1, 1]" if self.scaled else "clamped to the box"
-
-    @property
-    def column_bounds(self) -> tuple[float, ...]:
-        """The largest size of each entry of an encoded row, the intercept's 1 included."""
-        if self.data_norm is not None:
-            bounds = (self.data_norm,) * self.count
-        else:
-            bounds = tuple(max(-lower, upper) for lower, upper in zip(*self.encoded_ends, strict=True))
-        return (*bounds, 1.0) if self.intercept else bounds
 
     def _on_scale(self, values: Array) -> Array:
         shift, divisor = self.scale

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +44,10 @@ class Gaussian(Prior):
     ‖θ‖ ≤ radius, the intercept included, and its mean must lie inside.
     """
 
-    scale: Annotated[float | None, partial(_scale, "scale")] = None
-    scales: Annotated[tuple[float, ...] | None, partial(_each, "scales", check=_scale)] = None
+    scale: float | None = None
+    scales: tuple[float, ...] | None = None
     mean: float | tuple[float, ...] = 0.0
-    radius: Annotated[float | None, partial(_moderate, "radius")] = None
+    radius: float | None = None
 
     def __post_init__(self) -> None:
         if (self.scale is None) == (self.scales is None):
@@ -55,9 +55,13 @@ class Gaussian(Prior):
                 "A Gaussian prior needs a scale for all coordinates or scales, one for each: exactly one of the two. "
                 f"{FLAT} Pass scale=1.0, say."
             )
-        super().__post_init__()
         several = isinstance(self.mean, list | tuple | np.ndarray)
-        self._set(mean=_each("mean", self.mean, number) if several else number("mean", self.mean))
+        self._set(
+            scale=None if self.scale is None else _scale("scale", self.scale),
+            scales=None if self.scales is None else _each("scales", self.scales, _scale),
+            mean=_each("mean", self.mean, number) if several else number("mean", self.mean),
+            radius=None if self.radius is None else _moderate("radius", self.radius),
+        )
 
     @property
     def strong_convexity(self) -> float:

@@ -7,8 +7,10 @@ label is the first class, and what is no finite number the point of the interval
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Sized
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +32,8 @@ class Response(abc.ABC):
     """How responses are read, from a schema's column or from plain values."""
 
     kinds: ClassVar[tuple[str, ...]]
+    two_levels: ClassVar[bool] = False
+    """Whether its column must have two levels."""
     classes: tuple[Label, ...] | None = None
     """The declared labels in the order of their codes, where a response is one of several."""
 
@@ -49,6 +53,10 @@ class Response(abc.ABC):
             raise InvalidModel(
                 f"The model's classes are {', '.join(map(str, self.classes))}, the target's levels in the schema are "
                 f"{', '.join(column.labels)}. Declare the same ones in the same order."
+            )
+        if self.two_levels and len(column.labels) != 2:
+            raise InvalidModel(
+                f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared."
             )
 
     @abc.abstractmethod
@@ -86,16 +94,10 @@ class Signs(Response):
     """−1 and +1 for (negative, positive) classes; without them 1 is +1, and 0, −1 and all else are −1."""
 
     kinds: ClassVar[tuple[str, ...]] = ("binary", "category")
+    two_levels: ClassVar[bool] = True
     interval = SIGNS
 
     classes: tuple[Label, ...] | None = None
-
-    def check_column(self, column: Any) -> None:
-        super().check_column(column)
-        if len(column.labels) != 2:
-            raise InvalidModel(
-                f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared."
-            )
 
     def from_column(self, values: NDArray[Any]) -> Array:
         return np.where(values == 1, 1.0, -1.0)
@@ -149,7 +151,7 @@ def check_values(values: Any, *, n: int) -> None:
         raise InvalidModel(f"X has {n} rows and y {len(values)} entries; each record needs both.")
 
 
-def class_labels(name: str, classes: Any) -> tuple[Label, ...]:
+def class_labels(name: str, classes: Any, *, most: float = math.inf) -> tuple[Label, ...]:
     """Declared classes: at least two different labels, which records can have and which are not read as one cell. Classes found in
     the records would tell who is there."""
     if not isinstance(classes, list | tuple | np.ndarray):
@@ -171,18 +173,15 @@ def class_labels(name: str, classes: Any) -> tuple[Label, ...]:
             f"{name} must be at least two different labels, got {len(set(read))}{found}. Numbers are compared as numbers, true as 1 "
             "and false as 0, since a container may hold them so. Keep one of each, or make them words."
         )
-    return labels
-
-
-def two_classes(name: str, classes: Any) -> tuple[Label, ...]:
-    """(negative, positive)."""
-    labels = class_labels(name, classes)
-    if len(labels) != 2:
+    if len(labels) > most:
         raise InvalidModel(
             f"{name} must be two labels, the negative one first, but {len(labels)} were given. Use Softmax for more."
         )
     return labels
 
+
+two_classes = partial(class_labels, most=2)
+"""(negative, positive)."""
 
 TWO_CLASSES = {"check": two_classes}
 """Metadata of a field of two labels, or None for the usual numbers; see `check_fields`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -118,17 +118,18 @@ class Choice:
     """None: of a fit, whose errors in several designs are found when somebody asks. A release brings its own."""
     name: str = ""
     seconds: float = math.nan
-    sizes: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Of a fit, the arguments of `expected_fit_errors`."""
+    question: Regression | None = field(default=None, compare=False)
+    """Of a fit, what it answers."""
     unit: float = 1.0
     """The response's."""
 
     @cached_property
     def designs(self) -> tuple[DesignError, ...]:
         """Of a fit, what to expect in several designs; ``expected`` is the first."""
-        if self.found is not None:
+        if self.found is not None or self.question is None:
             return ()
-        errors = expected_fit_errors(self.plan, **self.sizes)
+        declared = self.question.effect is not None
+        errors = expected_fit_errors(self.plan, **self.question.sizes, declared=declared)
         return tuple(replace(design, expected=design.expected.times(self.unit)) for design in errors)
 
     @cached_property
@@ -278,8 +279,7 @@ def _fit(question: Regression, terms: Terms) -> Choice | None:
 def _fitted(question: Regression, variant: Variant, plan: Plan) -> Choice:
     sampler, _ = samplers.default_sampler(plan)
     promise_of(plan, sampler.exactness(plan))
-    sizes = {**question.sizes, "declared": question.effect is not None}
-    return Choice(plan, None, variant.name, sampler.seconds(plan), sizes)
+    return Choice(plan, None, variant.name, sampler.seconds(plan), question)
 
 
 def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]:

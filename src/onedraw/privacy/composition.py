@@ -127,7 +127,7 @@ class Composed(Promise):
         return math.inf if self.gamma else weighted_sum_up((part.divergence(order), n) for part, n in self.counted)
 
     @cached_property
-    def failure(self) -> float:
+    def failure(self) -> float:  # type: ignore[override]  # a constant of all others
         return min(weighted_sum_up((part.failure, times) for part, times in self.counted if part.failure), 1.0)
 
     @cached_property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -198,6 +199,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return narrowed(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, true=high, false=0.0)[0]
 
 
+@lru_cache(maxsize=1024)  # ledgers ask again and again
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """μ(ε, δ): the largest μ whose rounded-up profile at ε is at most δ; 0.0 when δ is too small for any."""
     if delta == 0.0:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -201,29 +202,28 @@ class Order(Filter):
         return f"sum of D at Rényi order {text(self.order)}"
 
 
-@lru_cache(maxsize=1024)
-def filters_of(budget: Promise, order: float | None = None) -> tuple[Filter, ...]:
-    """The filters that keep a budget, each with its share; none for a Rényi curve that names no single order."""
+def filters_of(budget: Promise, order: float | None = None) -> Iterator[Filter]:
+    """The filters that keep a budget, each with its share, as far as they are asked for; none for a Rényi curve that names no
+    single order."""
     match budget:
         case PureDP(stated_epsilon=epsilon) | ApproxDP(stated_epsilon=epsilon, stated_delta=0.0):
-            return (Sums(Fraction(epsilon)),)
+            yield Sums(Fraction(epsilon))
         case GaussianDP(mu=mu):
-            return (Squares(Fraction(mu) ** 2),)
+            yield Squares(Fraction(mu) ** 2)
         case ZCDP(rho=rho):
-            return (Rhos(Fraction(rho)),)
+            yield Rhos(Fraction(rho))
         case RenyiDP(curve=AtOrderCurve(order=at, epsilon=divergence), below=below) if at < below:
-            return (Order(Fraction(divergence), order=at),)
+            yield Order(Fraction(divergence), order=at)
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             order = chosen_order(budget) if order is None else order
-            sums = Sums(Fraction(epsilon), Allowance(epsilon, Fraction(delta) * SUMS_SHARE, 0.0))
+            yield Sums(Fraction(epsilon), Allowance(epsilon, Fraction(delta) * SUMS_SHARE, 0.0))
             if order is None:
-                return (sums,)
+                return
             curve = float(Fraction(delta) * CURVE_SHARE)
             allowance = Allowance(epsilon, Fraction(delta) * ALLOWANCE_SHARE, curve)
-            squares = Squares(Fraction(conversions.gaussian_mu(epsilon, curve)) ** 2, allowance)
+            yield Squares(Fraction(conversions.gaussian_mu(epsilon, curve)) ** 2, allowance)
             left = Fraction(epsilon) - Fraction(conversions.renyi_excess(order, curve))
-            return sums, squares, Order(max(left, Fraction(0)), allowance, order)
-    return ()
+            yield Order(max(left, Fraction(0)), allowance, order)
 
 
 @lru_cache(maxsize=64)  # accounts ask several times for the order of one budget

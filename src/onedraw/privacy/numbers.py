@@ -186,6 +186,11 @@ def positive_integer(name: str, value: Any, *, most: int | None = None) -> int:
     return number
 
 
+def whole_pairs(values: Iterable[Iterable[int]]) -> tuple[tuple[int, int], ...]:
+    """Pairs of whole numbers, such as where columns start and stop, as a value."""
+    return tuple((int(first), int(second)) for first, second in values)
+
+
 # ── searching ──
 
 

@@ -255,16 +255,14 @@ def _split_cells(cells: Integers, mass_p: Array, mass_q: Array, interval: float)
     return {int(cell): float(mass) for cell, mass in zip(cells, total, strict=True)}
 
 
-def foreign() -> Any:
-    """dp_accounting's distributions, loaded when first asked for: it takes a second."""
-    from dp_accounting.pld import privacy_loss_distribution
+def gaussian_loss(deviation: float, interval: float, *, pessimistic: bool, rate: float | None = None) -> Any:
+    """Of a Gaussian with sensitivity 1 on a grid, every δ rounded up or every δ rounded down; of a sample of records at this
+    ``rate``, of which one may be replaced."""
+    from dp_accounting.pld import privacy_loss_distribution as foreign  # takes a second
 
-    return privacy_loss_distribution
-
-
-def gaussian_loss(deviation: float, interval: float, *, pessimistic: bool, **sampled: Any) -> Any:
-    """Of a Gaussian with sensitivity 1 on a grid, every δ rounded up or every δ rounded down."""
-    return foreign().from_gaussian_mechanism(
+    relation = foreign.NeighborRel.REPLACE_ONE
+    sampled = {} if rate is None else {"sampling_prob": rate, "neighboring_relation": relation}
+    return foreign.from_gaussian_mechanism(
         deviation, pessimistic_estimate=pessimistic, value_discretization_interval=interval, use_connect_dots=pessimistic, **sampled
     )  # fmt: skip
 
@@ -280,6 +278,8 @@ def of_fixed_batches(multiplier: float, *, n: int, batch_size: int, steps: int) 
 
 
 def distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:
-    return foreign().PrivacyLossDistribution.create_from_rounded_probability(
+    from dp_accounting.pld import privacy_loss_distribution as foreign
+
+    return foreign.PrivacyLossDistribution.create_from_rounded_probability(
         masses, infinite, interval, pessimistic_estimate=pessimistic
     )

@@ -40,6 +40,13 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     promise; ``implies`` is True only when a proof is known, so False means "not proven", not "false".
     """
 
+    states: ClassVar[str] = ""
+    """The field that holds its `number`."""
+    quoted_delta: float = DELTA
+    """The δ at which ε is quoted: its own, 0 of a pure promise, the public default where it names none."""
+    failure: float = 0.0
+    """An upper bound on the probability of the event outside which ``outside_failure`` is kept: an (ε, δ)'s δ."""
+
     def epsilon(self, delta: float) -> float:
         """The smallest ε at this δ, rounded up; ``math.inf`` if there is none."""
         return self._epsilon(probability("δ", delta))
@@ -80,11 +87,6 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
         return None
 
     @property
-    def failure(self) -> float:
-        """An upper bound on the probability of the event outside which ``outside_failure`` is kept: an (ε, δ)'s δ."""
-        return 0.0
-
-    @property
     def outside_failure(self) -> Promise:
         """What is kept outside that event: (ε, δ) is no worse than PureDP(ε) there (arXiv:1311.0776)."""
         return self
@@ -95,11 +97,6 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
         return ((self, 1),)
 
     @property
-    def quoted_delta(self) -> float:
-        """The δ at which ε is quoted: its own, 0 of a pure promise, the public default where it names none."""
-        return DELTA
-
-    @property
     def is_pure(self) -> bool:
         """Whether it bounds log-ratios themselves, so that a budget of it has no use for anything but a sum of ε."""
         return self.pure_epsilon < math.inf
@@ -107,7 +104,7 @@ class Promise(Stored, key="kind", noun="promise", refuses=InvalidBudget):
     @property
     def number(self) -> float:
         """The number it states (ε, μ, ρ); 0 where there is no single one."""
-        return 0.0
+        return float(getattr(self, self.states)) if self.states else 0.0
 
     def allows(self, kind: Callable[[float], Promise]) -> float:
         """The largest number with which ``kind(number)`` is proven to imply this promise, rounded down; 0 where none is."""

@@ -41,29 +41,22 @@ class _OfEpsilon(_OneNumber):
 
     stated_epsilon: float = stored_as("epsilon")
 
+    states = "stated_epsilon"
+    pure_epsilon = Promise.number
+
     def __init__(self, epsilon: float) -> None:
         self._set(stated_epsilon=positive("ε", epsilon))
-
-    @property
-    def number(self) -> float:
-        return self.stated_epsilon
-
-    pure_epsilon = number
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class PureDP(_OfEpsilon):
     """The log-ratio of densities is at most ε."""
 
-    currency, words = "pure_epsilon", "ε = {}"
+    currency, words, quoted_delta = "pure_epsilon", "ε = {}", 0.0
 
     @property
     def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
         return {PureDP: self.stated_epsilon, BoundedRange: self.stated_epsilon}
-
-    @property
-    def quoted_delta(self) -> float:
-        return 0.0
 
     @property
     def renyi(self) -> RenyiDP:
@@ -111,12 +104,8 @@ class BoundedRange(_OfEpsilon):
 class ZCDP(_OneNumber):
     """D_α ≤ ρα for every order α > 1."""
 
-    currency, words = "zcdp_rho", "zCDP with ρ = {}"
+    states, currency, words = "rho", "zcdp_rho", "zCDP with ρ = {}"
     rho: Annotated[float, partial(positive, "ρ")]
-
-    @property
-    def number(self) -> float:
-        return self.rho
 
     @property
     def renyi(self) -> RenyiDP:
@@ -133,14 +122,9 @@ class ZCDP(_OneNumber):
 class GaussianDP(_OneNumber):
     """Neighbours are no easier to tell apart than N(0, 1) from N(μ, 1)."""
 
-    currency, words = "gaussian_mu", "Gaussian DP with μ = {}"
+    states, currency, words = "mu", "gaussian_mu", "Gaussian DP with μ = {}"
+    gaussian_mu = Promise.number
     mu: Annotated[float, partial(positive, "μ")]
-
-    @property
-    def number(self) -> float:
-        return self.mu
-
-    gaussian_mu = number
 
     @property
     def renyi(self) -> RenyiDP:
@@ -245,17 +229,11 @@ class ApproxDP(Promise):
 
     stated_epsilon: float = stored_as("epsilon")
     stated_delta: float = stored_as("delta")
+    states = "stated_epsilon"
 
     def __init__(self, epsilon: float, delta: float) -> None:
-        self._set(stated_epsilon=positive("ε", epsilon), stated_delta=probability("δ", delta))
-
-    @property
-    def quoted_delta(self) -> float:
-        return self.stated_delta
-
-    @property
-    def number(self) -> float:
-        return self.stated_epsilon
+        epsilon, delta = positive("ε", epsilon), probability("δ", delta)
+        self._set(stated_epsilon=epsilon, stated_delta=delta, quoted_delta=delta, failure=delta)
 
     @property
     def _allowed(self) -> Mapping[Callable[[float], Promise], float]:
@@ -282,10 +260,6 @@ class ApproxDP(Promise):
     @property
     def renyi(self) -> RenyiDP | None:
         return RenyiDP(PureCurve(self.stated_epsilon)) if self.stated_delta == 0.0 else None
-
-    @property
-    def failure(self) -> float:
-        return self.stated_delta
 
     @property
     def outside_failure(self) -> Promise:

@@ -45,14 +45,10 @@ class SampledGaussianPair:
         return 2.0 * (1.0 + 9.0 * self.multiplier) / self.multiplier**2
 
     def rounded_up(self, interval: float) -> Any:
-        return self._rounded(interval, pessimistic=True)
+        return pld.gaussian_loss(self.multiplier, interval, pessimistic=True, rate=self.rate)
 
     def rounded_down(self, interval: float) -> Any:
-        return self._rounded(interval, pessimistic=False)
-
-    def _rounded(self, interval: float, *, pessimistic: bool) -> Any:
-        sampled = {"sampling_prob": self.rate, "neighboring_relation": pld.foreign().NeighborRel.REPLACE_ONE}
-        return pld.gaussian_loss(self.multiplier, interval, pessimistic=pessimistic, **sampled)
+        return pld.gaussian_loss(self.multiplier, interval, pessimistic=False, rate=self.rate)
 
 
 @lru_cache(maxsize=1024)

@@ -129,6 +129,7 @@ class TimingStatement(_Part):
 
     sentence: str
     work: dict[str, int] | None = None
+    """None where it is not padded."""
     gamma: float | None = Field(default=None, ge=0, lt=0.5)
     delta: float | None = Field(default=None, ge=0, le=1)
     """Of the draw together with its work, at the promise's ε."""

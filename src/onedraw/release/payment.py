@@ -71,7 +71,7 @@ class Payment:
 
     def check_open(self) -> None:
         """Before a draw is made under an entry that is resumed: nothing has left under it."""
-        if self.resumed and self.ledger is not None and self.ledger.certificate_digest(self.entry) is not None:
+        if self.ledger is not None and self.ledger.certificate_digest(self.entry) is not None:
             raise LedgerError(
                 f"The entry {self.entry!r} is settled: its release has left, and one charge pays for one release. Nothing "
                 "was drawn. Look for the file it was written to, or release without resume, which is charged anew."
@@ -88,7 +88,8 @@ class Payment:
 
 def in_memory(payment: Payment, draw: Draw) -> Drawn:
     """Reserve, draw, settle: the draw lives as long as this program."""
-    payment.check_open()
+    if payment.resumed:
+        payment.check_open()
     reservation = payment.charge(may_be_new=not payment.resumed)
     try:
         certificate, diagnostics = draw(reservation)
@@ -115,7 +116,8 @@ def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) 
         if found is None:
             if os.path.lexists(target):
                 raise exists_already(target)
-            payment.check_open()
+            if payment.resumed:
+                payment.check_open()
             claim.hold(room)
         new = not payment.resumed or (claim.taken_up and found is None)
         reservation = payment.charge(may_be_new=new, draws=found is None)

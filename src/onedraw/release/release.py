@@ -42,7 +42,7 @@ from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
-from .timing import check_payable, padding_of, timing_gamma, timing_statement
+from .timing import NOT_COVERED, check_payable, padding_of, timing_statement
 
 LARGEST_VALUE = 1e200
 """Released numbers are cut here, so that every lattice holds them: no prior gives such a number a chance."""
@@ -80,17 +80,19 @@ def release(
     why, accepted = "named by the caller", accepted_words(accept)
     if sampler is None:
         sampler, why = samplers.default_sampler(plan, accept=accepted)
-    samplers.check_sampler(plan, sampler)
+        sampler.check_installed()
+    else:
+        samplers.check_sampler(plan, sampler)
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
-    padding = padding_of(plan, sampler, timing)
+    padding = None if timing is None else padding_of(plan, sampler, timing)
     spacing = spacing_for(plan.model.prior_scale, lattice)
     check_data(plan, sampler, data, padding)
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
     words = Statement(
-        plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None,
-        data=describe(plan, data, notes), epsilon=epsilon, timing=timing_statement(plan, padding, epsilon=epsilon),
-        prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None, epsilon=epsilon,
+        data=describe(plan, data, notes), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        timing=NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=epsilon),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)
     randomness = source_of_randomness(sampler, random_state)
@@ -164,8 +166,9 @@ def payment_for(
     account = ledger.account(name)
     check_account(account, words.plan, part=part)
     promise, gamma = spend_of(words.plan, words.exactness, words.promise)
-    timing = timing_gamma(words.timing)
-    check_payable(timing, account.budget)
+    timing = None if words.timing is None else words.timing.gamma
+    if timing:
+        check_payable(timing, account.budget)
     spend = {
         "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": timing, "part": part,
         "seeded": words.seeded, "label": label, "plan_digest": words.plan.digest,

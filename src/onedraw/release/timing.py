@@ -23,6 +23,8 @@ UNCOVERED = (
     "Running time is not covered: how long this took may depend on the records. Whoever may see it should not be able to "
     "time it."
 )
+NOT_COVERED = TimingStatement(sentence=UNCOVERED)
+"""Of every draw that is not padded."""
 
 ONE_PASS = "pass over the records"
 
@@ -40,19 +42,15 @@ FOLLOWS = (
 NOT_TIME = "How long one of these takes is not covered: constant work is not constant time."
 
 
-def padding_of(plan: Plan, sampler: Sampler, timing: str | None) -> Padding | None:
-    """The public work that was asked for; None where nobody asked. Refused where the sampler proves none."""
-    if timing is None:
-        return None
+def padding_of(plan: Plan, sampler: Sampler, timing: str) -> Padding:
+    """The public work that was asked for; refused where the sampler proves none."""
     if timing != PADDED:
         raise WrongCall(f"timing takes {PADDED!r}, or None for a draw as quick as it comes; got {timing!r}.")
     return sampler.padding(plan)
 
 
-def timing_statement(plan: Plan, padding: Padding | None, *, epsilon: float) -> TimingStatement:
+def timing_statement(plan: Plan, padding: Padding, *, epsilon: float) -> TimingStatement:
     """``epsilon`` is the promise's at the δ it is quoted for."""
-    if padding is None:
-        return TimingStatement(sentence=UNCOVERED)
     delta = round_up(pair_delta(epsilon, plan.budget.quoted_delta, padding.gamma))
     stated = f"(ε = {round_up(epsilon, 5):.6g}, δ = {round_up(delta, 5):.6g})"
     counts = [f"{count:,} {name}" for name, count in padding.work.items() if name != PASSES]
@@ -65,14 +63,9 @@ def timing_statement(plan: Plan, padding: Padding | None, *, epsilon: float) -> 
     return TimingStatement(sentence=sentence, work=dict(padding.work), gamma=padding.gamma, delta=delta)
 
 
-def timing_gamma(timing: TimingStatement | None) -> float | None:
-    """γ₂, as a ledger holds it beside the draw's promise; None where running time is not covered."""
-    return None if timing is None else timing.gamma
-
-
-def check_payable(gamma: float | None, budget: Promise) -> None:
-    """Of a ledger's budget, before it is charged."""
-    if gamma and not budget.total_variation():
+def check_payable(gamma: float, budget: Promise) -> None:
+    """γ₂, of a ledger's budget, before it is charged beside the draw's promise."""
+    if not budget.total_variation():
         raise PromiseRefused(
             f"Padded work is a public number but with probability γ₂ = {gamma:.3g}, which only a δ can pay for, and the ledger's "
             f'budget is {budget}. Nothing was spent. Leave out timing="{PADDED}", use a mechanism whose work is constant '
@@ -85,12 +78,12 @@ def check_timing(certificate: Certificate, plan: Plan) -> str:
     stated, sampler = certificate.timing, Sampler.from_dict(certificate.sampler)
     if stated is None:
         return SILENT
-    padding = sampler.padding(plan) if is_padded(stated) else None
+    padding = sampler.padding(plan) if stated.work is not None else None
     if padding is not None and stated.work != padding.work:
         raise reject(
             f"it states {_counted(stated.work)}, its plan and sampler take {_counted(padding.work)} where padded"
         )
-    again = timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
+    again = NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
     for where in differences(stated.model_dump(mode="json"), again.model_dump(mode="json"), "timing"):
         raise reject(f"{where} is not what its plan gives")
     return OPEN if padding is None else FOLLOWS
@@ -98,7 +91,3 @@ def check_timing(certificate: Certificate, plan: Plan) -> str:
 
 def _counted(work: Mapping[str, int] | None) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in (work or {}).items()) or "no work"
-
-
-def is_padded(timing: TimingStatement | None) -> bool:
-    return timing is not None and timing.work is not None

@@ -30,7 +30,7 @@ from onedraw.samplers.sampler import Sampler
 from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting, snap, spacing_for
 from .released import Release
 from .statement import Statement, check_unit, promise_of, spend_of
-from .timing import check_timing, timing_gamma
+from .timing import check_timing
 
 # Written by the program that released, not derived from the plan: an edit here changes no promise.
 FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
@@ -169,7 +169,7 @@ def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> None:
         native, exactness = Promise.from_dict(certificate.promise.native), Exactness.from_dict(certificate.exactness)
         promise, gamma = spend_of(plan, exactness, native)
     seeded, digest = certificate.randomness == SEEDED, certificate.plan_digest
-    timing = timing_gamma(certificate.timing)
+    timing = None if certificate.timing is None else certificate.timing.gamma
     expected = {"promise": promise.to_dict(), "gamma": gamma, "timing": timing, "seeded": seeded, "plan": digest}
     reserved = next(event for event in ledger.events() if event.entry == entry.entry and event.kind == Kind.RESERVED)
     if (reserved.dataset, reserved.hash) != (entry.dataset, entry.head):

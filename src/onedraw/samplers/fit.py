@@ -21,7 +21,7 @@ from onedraw import privacy
 from onedraw.arrays import Array, Integers
 from onedraw.data.sums import check_room
 from onedraw.models.fit.losses import measured_of
-from onedraw.models.fit.problem import Coordinates, FitProblem, FitTarget, Published
+from onedraw.models.fit.problem import Coordinates, FitProblem, FitTarget, Published, coordinates
 from onedraw.models.fit.result import FitResult
 from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum, most_descent
 from onedraw.models.moments.measured import ColumnSums, MomentColumns, SecondMoments
@@ -129,8 +129,8 @@ class Stages:
 
     def run(self) -> Published:
         problem, numbers = self.target.problem, self.target.problem.numbers
-        mean, moments = measure(self.target.sum, problem.n, problem.moment_columns, numbers, self.noise)
-        where = problem.coordinates(Published(np.zeros(0), mean, moments))
+        mean, moments = measure(self.target.records.sum, problem.n, problem.moment_columns, numbers, self.noise)
+        where = coordinates(problem, Published(np.zeros(0), mean, moments))
         records = self.target.measured(where)  # in measured coordinates: what stages two and three add up
         self.passes += 1 + (mean is not None) + (moments is not None)
         tilt = self.noise.real(problem.size, numbers["mode_noise"])

@@ -61,7 +61,7 @@ class Measure(NoisySampler):
 
     def run(self, target: MomentsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         """What follows from the moments, and the moments."""
-        stages = measure_all(target.sum, target.problem, Noise(randomness, pure=target.problem.pure))
+        stages = measure_all(target.records.sum, target.problem, Noise(randomness, pure=target.problem.pure))
         values = MomentsResult.of(target.problem, stages).encoded.values
         return Sample(values[np.newaxis], {}, {name: part.tolist() for name, part in stages.items()})
 
@@ -159,5 +159,5 @@ class MeasuredFirst(NoisySampler):
 def design(target: MeasuredTarget, noise: Noise) -> Published:
     """Mean and second moments of the columns as they leave, where the plan measures them."""
     problem = target.problem
-    mean, moments = measure(target.sum, problem.n, problem.moment_columns, problem.numbers, noise)
+    mean, moments = measure(target.records.sum, problem.n, problem.moment_columns, problem.numbers, noise)
     return Published(np.zeros(0), mean, moments)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -87,11 +87,13 @@ class NoisySampler(Sampler):
         return OPERATING_SYSTEM if plan.mechanism.problem(plan).pure else BOTH
 
 
+@dataclass(eq=False)
 class Noise:
     """``generator`` is a NumPy generator; ``pure`` says which law."""
 
-    def __init__(self, generator: Generator, *, pure: bool) -> None:
-        self.generator, self.pure, self.secure = generator, pure, is_secure(generator)
+    generator: Generator
+    _: KW_ONLY
+    pure: bool
 
     def vector(self, sums: Integers, steps: float, noise: float, each: Array | None = None) -> Array:
         """Sums in whole steps, with noise of this size in their own unit; ``each`` multiplies that of single entries."""
@@ -126,23 +128,21 @@ class Noise:
         return self._each(np.zeros(len(deviations), dtype=np.int64), deviations)
 
     def _each(self, sums: Integers, deviations: Array) -> Integers:
-        """With noise of its own deviation on each, all of one at a time."""
+        """With discrete Gaussian noise of its own deviation, in steps, on each, all of one at a time: OpenDP's exact one where the
+        entropy is fresh."""
         noisy = np.empty(len(sums), dtype=np.int64)
-        for deviation in np.unique(deviations):
+        for deviation in np.unique(deviations).tolist():
             here = deviations == deviation
-            noisy[here] = self._steps(sums[here], float(deviation))
+            if not is_secure(self.generator):
+                noisy[here] = self._on_lattice(sums[here] + deviation * self.generator.standard_normal(here.sum()))
+            elif LEAST_STEPS <= deviation < 2.0**60:
+                noisy[here] = measurement("gaussian", int(here.sum()), deviation).release(sums[here])
+            else:
+                raise WrongCall(
+                    f"Noise of {deviation:.3g} lattice steps is outside 2^20 … 2^60, where the discrete Gaussian stands for the "
+                    "continuous one. Use a finer or coarser lattice."
+                )
         return noisy
-
-    def _steps(self, sums: Integers, deviation: float) -> Any:
-        """With discrete Gaussian noise of this deviation, in steps: OpenDP's exact one where the entropy is fresh."""
-        if not self.secure:
-            return self._on_lattice(sums + deviation * self.generator.standard_normal(len(sums)))
-        if not LEAST_STEPS <= deviation < 2.0**60:
-            raise WrongCall(
-                f"Noise of {deviation:.3g} lattice steps is outside 2^20 … 2^60, where the discrete Gaussian stands for the "
-                "continuous one. Use a finer or coarser lattice."
-            )
-        return measurement("gaussian", len(sums), deviation).release(sums)
 
     @staticmethod
     def _on_lattice(values: Array) -> Array:

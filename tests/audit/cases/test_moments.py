@@ -137,7 +137,7 @@ def test_draws_of_the_library_do_not_tell_neighbours_apart_better_than_promised(
     def means(record, rounds=2000):
         target = plan.target(plan.model.summarise(np.vstack([others, record])))
         noise = program.Noise(generator, pure=False)
-        return np.array([program.measure_all(target.sum, problem, noise)["mean"].sum() for _ in range(rounds)])
+        return np.array([program.measure_all(target.records.sum, problem, noise)["mean"].sum() for _ in range(rounds)])
 
     one, two = means([1.0, 1.0]), means([-1.0, -1.0])
     shift = (one.mean() - two.mean()) / np.sqrt((one.var() + two.var()) / 2.0)

@@ -21,7 +21,7 @@ from scipy import special, stats
 from onedraw import models
 from onedraw.arrays import Array
 from onedraw.mechanisms import PerturbedMode, Plan
-from onedraw.models.fit.problem import Coordinates
+from onedraw.models.fit.problem import Coordinates, coordinates
 from onedraw.privacy import Promise
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise as Drawn
@@ -163,7 +163,7 @@ def replay_fit(
     for records in neighbours(plan) if tables is None else tables:
         recorded = Recorded(noise(np.random.default_rng(seed), pure=problem.pure))
         published = program(plan.mechanism.target(plan, plan.model.summarise(records)), recorded).run()
-        declared, where = Declared(plan, records), problem.coordinates(published)
+        declared, where = Declared(plan, records), coordinates(problem, published)
         bend = math.sqrt(max(loss.most, loss.information)) * numbers["row_bound"]
         sums: Sums = {
             **declared.sums(problem.moment_columns, published),

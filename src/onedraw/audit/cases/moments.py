@@ -115,7 +115,7 @@ def _run(
 ) -> tuple[Recorded, Any]:
     problem = plan.mechanism.problem(plan)
     recorded = Recorded(Noise(np.random.default_rng(seed), pure=problem.pure), answer)
-    return recorded, program(plan.mechanism.target(plan, plan.model.summarise(records)).sum, problem, recorded)
+    return recorded, program(plan.mechanism.target(plan, plan.model.summarise(records)).records.sum, problem, recorded)
 
 
 def _weights(plan: Plan) -> Array:

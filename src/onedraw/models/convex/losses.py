@@ -189,7 +189,7 @@ class ExpLinearLoss(MarginLoss):
 
     def curvatures(self, reach: float, responses: Interval) -> Interval:
         c = self.exponent
-        least = (1.0 - c) * least_variance(reach) * float(self._evenness(reach))
+        least = 0.0 if c == 1.0 else (1.0 - c) * least_variance(reach) * float(self._evenness(reach))
         return (down(least) if least > 0.0 else 0.0, fraction_up((1 + Fraction(c)) / 4))
 
 

@@ -104,13 +104,14 @@ def directions(layout: Layout, size: float) -> float:
     return min(max(size, 1.0), float(layout.columns))
 
 
-def coordinates(layout: Layout, how: Measuring, n: int, published: Published) -> Coordinates:
-    """Centre, scaling and unit from what was published; the declared columns where nothing was."""
-    columns = layout.columns
+def coordinates(problem: Any, published: Published) -> Coordinates:
+    """Centre, scaling and unit from what was published; the declared columns where nothing was. ``problem`` is that of a fit or of a
+    draw in measured coordinates."""
+    layout, how, columns = problem.layout, problem.measuring, problem.layout.columns
     mean = MomentColumns(layout, how.response).centre(published.mean)
     if published.moments is None:
         return Coordinates(mean[:columns], np.eye(columns), unit=how.unmeasured_unit if how.response else 1.0)
-    second = symmetric(published.moments, columns + how.response) / n
+    second = symmetric(published.moments, columns + how.response) / problem.n
     # W = C^{−1/2}, the eigenvalues of C raised to the floor, since what noise alone could have made is not trusted; a row then has
     # a squared norm of this size on average, the number of columns less those the floor flattened
     values, axes = np.linalg.eigh(second[:columns, :columns])
@@ -217,9 +218,6 @@ class FitProblem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", self.loss.blocks * self.layout.width)
         object.__setattr__(self, "moment_columns", MomentColumns(self.layout, self.measuring.response))
-
-    def coordinates(self, published: Published) -> Coordinates:
-        return coordinates(self.layout, self.measuring, self.n, published)
 
     def encoded_map(self, where: Coordinates) -> tuple[Array, Array]:
         """(change, shift): change @ mode + shift are coefficients of encoded rows in the response's declared unit; the centre of

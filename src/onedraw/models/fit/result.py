@@ -33,7 +33,7 @@ from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_dev
 from onedraw.privacy.numbers import confidence_level
 
 from . import constants as constant
-from .problem import Aside, Coordinates, FitProblem, Published, positive
+from .problem import Aside, Coordinates, FitProblem, Published, coordinates, positive
 
 SIMULATIONS = 300
 """Informations and variabilities drawn again behind a multiplier. Given each, the rest is normal and is averaged exactly: the
@@ -65,6 +65,16 @@ class Known(NamedTuple):
     """Standard errors along the axes, from the information as it was published."""
 
 
+class Trust(NamedTuple):
+    """Which directions the records say enough about."""
+
+    trusted: Mask
+    """Those whose information stands out of its noise, is still that of the estimate after the ridge's pull was taken back, and
+    does not hang on the estimate's own error."""
+    margins: Array
+    reach: Array
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """A fit in encoded coordinates, or in others by a public linear map ``change``, scale and shift (`in_units`)."""
@@ -83,7 +93,7 @@ class FitResult:
         """In the coordinates of encoded rows, responses in their declared unit. Of a level that is set aside, all of a coefficient
         beyond what is plausible is taken off: the mode's noise divided by next to nothing. Rows of other levels are predicted
         as before."""
-        where, layout = problem.coordinates(published), problem.layout
+        where, layout = coordinates(problem, published), problem.layout
         noise = deviation(problem.numbers["mean_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
         encoded = layout.encoded_coefficients(where.mean, where.root, where.stretch)
         aside = Aside.of(layout, published.mean, noise, encoded, problem.loss.blocks)
@@ -128,15 +138,8 @@ class FitResult:
         return Known(found, bounded, axes, noise, tilt, closing, variability, sampling, privacy, errors)
 
     @cached_property
-    def trusted(self) -> Mask:
-        """Which directions the records say enough about: those whose information stands out of its noise, is still that of the
-        estimate after the ridge's pull was taken back, and does not hang on the estimate's own error (`_trust`)."""
-        margins, reach = self._trust
-        return np.asarray((margins >= 1.0) & (self._known.errors * reach <= constant.LARGEST_SWING))
-
-    @cached_property
-    def _trust(self) -> tuple[Array, Array]:
-        """(margins, reach) of the directions.
+    def trust(self) -> Trust:
+        """Of each direction, and by how much.
 
         *Margins*: how many times over the information of a direction stands out of its noise and outweighs the ridge's pull, on
         the direction itself, and on the scores of all rows alike, which moves the information of every direction.
@@ -154,10 +157,12 @@ class FitResult:
             common = abs(float((self._mode - mode)[-1])) * self.where.stretch
         moved = np.maximum(np.abs(self._back(known.found) * (mode @ known.axes)), common)
         margins = np.minimum(enough, constant.LARGEST_PULL / np.maximum(moved, 1e-300))
-        if loss.blocks > 1:
-            return margins, np.zeros(len(known.bounded))
-        usual = np.maximum(np.median(known.bounded) / known.bounded, 1.0)
-        return margins, np.asarray(self.problem.numbers["row_bound"] * np.sqrt(usual))
+        reach = np.zeros(len(known.bounded))
+        if loss.blocks == 1:
+            usual = np.maximum(np.median(known.bounded) / known.bounded, 1.0)
+            reach = np.asarray(self.problem.numbers["row_bound"] * np.sqrt(usual))
+        trusted = (margins >= 1.0) & (known.errors * reach <= constant.LARGEST_SWING)
+        return Trust(trusted, margins, reach)
 
     def _back(self, found: Array) -> Array:
         """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ, or Λλ/(λ² + s²) where the
@@ -184,7 +189,7 @@ class FitResult:
         one. The simulation knows neither. So intervals reach further along directions whose information comes from few rows,
         and along those that are barely trusted. Standard errors stay what they are, those of all fits.
         """
-        (margins, reach), axes = self._trust, self._known.axes
+        (_, margins, reach), axes = self.trust, self._known.axes
         swing = self._known.errors * (reach - reach.min())
         room = np.log(np.maximum(margins, 1.0)) / math.log(constant.AMPLE_MARGIN)
         doubt = np.hypot(swing, constant.BARELY_TRUSTED * np.maximum(1.0 - room, 0.0))
@@ -230,7 +235,7 @@ class FitResult:
     def doubtful_shares(self) -> Array:
         """The part of a coefficient's variance along directions that are not trusted."""
         carried = (self.change @ self._known.axes) ** 2 / self._known.bounded**2
-        return np.asarray(carried[:, ~self.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
+        return np.asarray(carried[:, ~self.trust.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
 
     def multiplier(self, level: float) -> Array:
         """How many standard errors an interval of this level reaches, coefficient by coefficient; as many as the normal's for

@@ -207,16 +207,19 @@ def most_descent(least: float, most: float, gradient: float, certified: float) -
     return 1 + max(0, math.ceil(2.0 * needed / -math.log1p(-math.sqrt(least / most)) * (1.0 + 1e-12)))
 
 
+@dataclass
 class _Search:
-    def __init__(self, records: Any, statistic: NewtonSums, objective: Objective) -> None:
-        self.records, self.statistic, self.public, self.passes = records, statistic, objective, 0
+    records: Any
+    statistic: NewtonSums
+    public: Objective
+    passes: int = 0
 
     def newton(self) -> tuple[Array, Array]:
         """(θ, its gradient) as far as Newton steps lead."""
         theta, most = np.zeros_like(self.public.q), self.public.most
         added, (gradient, hessian) = FIRST * most, self._derivatives(theta)
         first = gradient
-        while self._far(gradient) and self.passes < self.public.most_passes:
+        while np.sqrt(gradient @ gradient) > self.public.certified and self.passes < self.public.most_passes:
             step = np.linalg.solve(hessian + added * np.eye(len(theta)), gradient)
             ahead, bent = self._derivatives(theta - step)
             before, after = gradient @ step, ahead @ step
@@ -233,14 +236,11 @@ class _Search:
         """Accelerated gradient steps from where Newton's ended, none if that was small enough."""
         low, high = math.sqrt(self.public.least), math.sqrt(self.public.most)
         momentum, ahead = (high - low) / (high + low), theta
-        while self._far(gradient):
+        while np.sqrt(gradient @ gradient) > self.public.certified:
             moved = ahead - gradient / self.public.most
             ahead, theta = moved + momentum * (moved - theta), moved
             gradient, _ = self._derivatives(ahead)
         return ahead
-
-    def _far(self, gradient: Array) -> bool:
-        return bool(np.sqrt(gradient @ gradient) > self.public.certified)
 
     def _derivatives(self, theta: Array) -> tuple[Array, Array]:
         """Gradient and Hessian of the objective."""

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.arrays import Array
+from onedraw.errors import WrongCall
 from onedraw.models.compute import jnp
 from onedraw.models.convex.losses import array_module
 from onedraw.models.sums.exact_sums import Compiled
@@ -60,9 +61,11 @@ class Layout:
     """(scale, shift): v = scale·x + shift for encoded columns x in [−1, 1], ½ and ½ where a column is 0 or 1."""
 
     def __post_init__(self) -> None:
-        scale, numbers = np.ones(self.columns) / (self.ball or 1.0), self.columns
+        scale, numbers, last = np.ones(self.columns) / (self.ball or 1.0), self.columns, 0
         for start, stop in self.categories:
-            scale[start:stop] = 0.5
+            if not last <= start < stop <= self.columns:
+                raise WrongCall("categories are (start, stop) of columns, in order and without overlap.")
+            scale[start:stop], last = 0.5, stop
             numbers -= stop - start
         units = scale, np.zeros(self.columns) if self.ball is not None else 1.0 - scale
         for name, value in (("width", self.columns + self.intercept), ("numbers", numbers), ("units", units)):
@@ -76,17 +79,21 @@ class Layout:
             coded[start:stop] = True
         return np.flatnonzero(~coded)
 
-    def rows(self, X: Any) -> Any:
-        """v of encoded rows: inside the box, each category's columns at least 0 and of norm at most 1."""
-        xp, (scale, shift) = array_module(X), self.units
+    def rows(self, X: Any, y: Any = None) -> Any:
+        """v of encoded rows: inside the box, each category's columns at least 0 and of norm at most 1; and last the response in
+        [−1, 1] where one is given."""
+        xp, (scale, shift), parts, last = array_module(X), self.units, [], 0
         if self.ball is not None:
-            return cut(X[:, : self.columns] * scale, 1.0)
-        values = xp.clip(X[:, : self.columns], -1.0, 1.0) * scale + shift
-        parts, last = [], 0
-        for start, stop in self.categories:
-            parts += [values[:, last:start], cut(values[:, start:stop], 1.0)]
-            last = stop
-        return xp.concatenate([*parts, values[:, last:]], axis=1) if parts else values
+            parts.append(cut(X[:, : self.columns] * scale, 1.0))
+        else:
+            values = xp.clip(X[:, : self.columns], -1.0, 1.0) * scale + shift
+            for start, stop in self.categories:
+                parts += [values[:, last:start], cut(values[:, start:stop], 1.0)]
+                last = stop
+            parts.append(values[:, last:])
+        if y is not None:
+            parts.append(xp.clip(y, -1.0, 1.0)[:, None])
+        return xp.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
 
     def measured(self, X: Any, mean: Any, root: Any, stretch: Any) -> Any:
         """z of encoded rows."""
@@ -180,7 +187,7 @@ class ColumnSums(Compiled):
         return float(steps)
 
     def block(self, X: Any, y: Any, weight: Any, steps: Any) -> Any:
-        rows = with_response(self.layout.rows(X), y, self.response)
+        rows = self.layout.rows(X, y if self.response else None)
         return (jnp.trunc(rows * steps) * weight[:, None]).sum(axis=0)
 
 
@@ -195,7 +202,7 @@ class SecondMoments(Compiled):
         return float((radius * steps) ** 2)
 
     def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, radius: Any) -> Any:
-        rows = with_response(self.layout.rows(X), y, self.response) - mean
+        rows = self.layout.rows(X, y if self.response else None) - mean
         return gram(cut(rows, radius).T * weight, steps)
 
 
@@ -232,7 +239,3 @@ class StandardMoments(Compiled):
     def block(self, X: Any, y: Any, weight: Any, steps: Any, mean: Any, scale: Any, radius: Any) -> Any:
         rows = ((self.layout.rows(X) - mean) * scale) ** self.power
         return gram(cut(rows, radius).T * weight, steps)
-
-
-def with_response(rows: Any, y: Any, response: bool) -> Any:
-    return jnp.concatenate([rows, jnp.clip(y, -1.0, 1.0)[:, None]], axis=1) if response else rows

@@ -151,7 +151,7 @@ class MeasuredProblem:
         return self.numbers["row_bound"] > 0.0
 
     def coordinates(self, published: Published) -> Coordinates:
-        where = coordinates(self.layout, self.measuring, self.n, published)
+        where = coordinates(self, published)
         return where if self.weighted else replace(where, stretch=1.0)
 
     def encoded_draws(self, published: Published, draws: Array) -> Array:

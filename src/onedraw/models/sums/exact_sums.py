@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.arrays import Array, Integers
+from onedraw.arrays import Array
 from onedraw.data.sums import Blocks, Reading, Statistic, Summation, block_rows, blocked
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.private import Private
@@ -129,11 +129,8 @@ class SummedTarget(Private):
 
     @cached_property
     def records(self) -> Any:
+        """Whose sums, in whole numbers, are the only way they are read."""
         return self.encoded.records.read_as(Scaled(self.problem.response_scale))
-
-    def sum(self, statistic: Any, *public: Any) -> Integers:
-        """Σ over the records, in whole numbers: the only way they are read."""
-        return np.asarray(self.records.sum(statistic, *public))
 
 
 def held(X: Any, y: Any) -> Blocks:
