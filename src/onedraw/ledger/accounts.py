@@ -33,6 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -95,14 +96,10 @@ class Total:
     count: int
     """Releases and lists."""
 
-    @property
-    def spends(self) -> Iterator[Spend]:
-        return (spend for history in self.histories for spend in history)
-
     @cached_property
     def listed(self) -> Promise:
         """What a fixed list promises, one alone its own; not a total for promises chosen in view of draws."""
-        spends = list(self.spends)
+        spends = list(chain(*self.histories))
         if len(spends) == 1 and not spends[0].gamma:
             return spends[0].promise
         return compose(*(spend.promise for spend in spends), gammas=[spend.gamma for spend in spends])
@@ -126,7 +123,8 @@ class Total:
     def composes_within_budget(self) -> bool:
         """Whether the list as it stands keeps the budget: enough only if it was fixed before the first draw."""
         # compose refuses a Σγ of 1 or more, where nothing is promised at all.
-        return math.fsum(spend.distance for spend in self.spends) < 1.0 and self.listed.implies(self.account.budget)
+        distances = (spend.distance for spend in chain(*self.histories))
+        return math.fsum(distances) < 1.0 and self.listed.implies(self.account.budget)
 
     def epsilon(self) -> float:
         """The smallest ε that a proven filter gives, at the account's δ; a single list has its own, which no filter undercuts."""
