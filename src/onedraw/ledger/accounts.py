@@ -330,7 +330,7 @@ class Accounts:
         return account.charged(spend.promise, gamma=spend.gamma, part=part)
 
 
-TEXTS = ("certificate", "note", "of", "partition")
+TEXTS = frozenset({"certificate", "note", "of", "partition"})
 """Of what an event says."""
 
 
@@ -352,7 +352,9 @@ def _content(event: Event) -> dict[str, Any]:
         check_format(content["format"])  # before its fields: a newer format may have others
     known = frozenset(content) in (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
     _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
-    _require(all(isinstance(content.get(name, ""), str) for name in TEXTS), "a text was expected in its payload")
+    _require(
+        all(isinstance(content[name], str) for name in TEXTS & content.keys()), "a text was expected in its payload"
+    )
     return content
 
 

@@ -87,12 +87,13 @@ class Allowance:
     delta: Fraction
     curve: float
 
-    def charge(self, spend: Spend) -> Amount:
-        """The δ a promise states, and (1 + e^ε)γ."""
-        failure, distance = spend.promise.failure, spend.distance
-        if not failure and not distance:
-            return 0
-        return Fraction(failure) + _exact(conversions.total_variation_delta(self.epsilon, distance))
+
+def lost(spend: Spend, epsilon: float) -> Amount:
+    """The δ a promise states, and (1 + e^ε)γ."""
+    failure, distance = spend.promise.failure, spend.distance
+    if not failure and not distance:
+        return 0
+    return Fraction(failure) + _exact(conversions.total_variation_delta(epsilon, distance))
 
 
 NONE = Allowance(0.0, Fraction(0), 0.0)
@@ -116,7 +117,7 @@ class Filter(abc.ABC):
 
     def charge(self, spend: Spend) -> Charge:
         """Exact sums of numbers rounded up."""
-        return self.amount(spend.promise.outside_failure), self.allowance.charge(spend)
+        return self.amount(spend.promise.outside_failure), lost(spend, self.allowance.epsilon)
 
     def epsilon(self, total: Charge, delta: float) -> float:
         """The ε that ``total`` is within; +∞ beyond the allowance."""
@@ -146,12 +147,13 @@ class Sums(Filter):
     def charge(self, spend: Spend) -> Charge:
         if spend.delta is not None:
             return _exact(spend.composed.epsilon(spend.delta)), Fraction(spend.delta)
-        exact, delta = spend.promise.outside_failure, Fraction(0)
-        amount = self.amount(exact)
+        exact = spend.promise.outside_failure
+        amount, delta = self.amount(exact), Fraction(0)
         if amount == math.inf:
             delta = self.allowance.delta / ONE_OF_MANY
             amount = _exact(exact.epsilon(float(delta)))
-        return amount, delta + Allowance(float(amount), Fraction(0), 0.0).charge(spend)
+        outside = lost(spend, float(amount))
+        return amount, delta + outside if delta else outside  # of a hundred thousand pure promises nothing is added up
 
     def epsilon_of(self, amount: Fraction, delta: float) -> float:
         return fraction_up(amount)
