@@ -130,6 +130,8 @@ def _settled(cells: Cells, epsilon: float) -> Array:
 
 def _hockey_stick(cells: Cells, epsilon: float) -> Array:
     """∫(p − e^ε q)₊ over these cells. p − e^ε q is written −p·expm1(ε − log p/q), which keeps its digits."""
+    if not len(cells):
+        return np.zeros(4)
     first, second = cells.nodes.swapaxes(0, 1)
     scale = math.exp(min(epsilon, 700.0))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -154,7 +156,12 @@ def _gap(cells: Cells, epsilon: float) -> Array:
         above = first * -np.expm1(np.minimum(epsilon - cells.high, 0.0))
         below = math.exp(min(epsilon, 700.0)) * second * -np.expm1(np.minimum(cells.low - epsilon, 0.0))
     crossing = (cells.low < epsilon) & (cells.high > epsilon)
-    return np.where(crossing, np.minimum(np.nan_to_num(above), np.nan_to_num(below)), 0.0)
+    return np.where(crossing, np.minimum(_or_zero(above), _or_zero(below)), 0.0)
+
+
+def _or_zero(values: Array) -> Array:
+    """0 where a law vanishes and there is no number."""
+    return np.where(np.isnan(values), 0.0, values)
 
 
 # ── the largest log-ratio ──
