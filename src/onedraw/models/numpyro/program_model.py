@@ -245,7 +245,7 @@ class NumpyroModel(LikelihoodModel):
 
     def _by_rows(self, what: str, theta: Any, width: int) -> Array:
         given = np.asarray(theta, dtype=np.float64)
-        found = _trace().by_blocks(self.program, what, given.reshape(-1, width))
+        found: Array = _trace().by_blocks(self.program, what, given.reshape(-1, width))
         return found.reshape(given.shape[:-1] + found.shape[1:])
 
     # Bounds and storage
