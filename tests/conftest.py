@@ -3,6 +3,9 @@
 The workers of a run, the commands they start and the runs that follow compile a program once between them. JAX does not
 write an entry atomically: what is met half written is compiled again, with a warning that is let pass (pyproject.toml).
 
+NumPy's matrix products run on one processor: the workers have all of them already, and threads that wait for each other in turns
+took up to thirty times the processor seconds of the products.
+
 Temporary folders lie in memory where there is room: ledgers wait for the disk at every entry, thousands of times in a run.
 """
 
@@ -12,6 +15,7 @@ from pathlib import Path
 
 from tests.postgresql_server import postgresql  # noqa: F401  (a fixture)
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is first imported, which nothing above does
 os.environ["ONEDRAW_CACHE"] = str(Path(__file__).resolve().parents[1] / "build" / "cache" / "tests")
 
 MEMORY = Path("/dev/shm")

@@ -185,12 +185,15 @@ def test_extreme_laws_are_hit_as_often_as_is_proven(test_seed: int) -> None:
     assert not hits_often(*pressed, seed=test_seed, tries=200_000, times=3.0)  # three times as many would be false
 
 
+compiled_tries = jax.jit(jax.vmap(_at_ball, in_axes=(0, None)))
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", KNOWN)
 def test_compiled_tries_hit_as_often(name: str, test_seed: int) -> None:
     (p, b), tries = KNOWN[name], 4000
     tilt = tilt_of(p, b)
-    _, hit = jax.jit(jax.vmap(lambda key: _at_ball(key, tilt)))(jax.random.split(seeded_key(test_seed), tries))
+    _, hit = compiled_tries(jax.random.split(seeded_key(test_seed), tries), tilt)
     share = len(gaussian_sampler._accepted(tilt, np.random.default_rng(test_seed), batch=10 * tries)) / (10 * tries)
     assert binom.cdf(int(hit.sum()), tries, least_hit(p.size)) > ALPHA
     assert abs(float(hit.mean()) - share) < 6 * np.sqrt(1.1 * 0.25 / tries)
@@ -345,11 +348,16 @@ def mass_in_many_digits(p: Array, b: Array, normal: Array, multiplier: float) ->
         return mpmath.mpf(multiplier) / 2 + pulled / 2 - sum(map(mpmath.log, sharper)) / 2 + cut
 
 
+@jax.jit
+def compiled_tilt(p: Any, b: Any) -> Any:
+    return gaussian_sampler.best_tilt(p, b, xp=jnp, ndtr=jax.scipy.special.ndtr)
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_compiled_and_plain_tilts_are_the_same(name: str) -> None:
     p, b = KNOWN[name]
     plain = tilt_of(p, b)
-    compiled = gaussian_sampler.best_tilt(jnp.asarray(p), jnp.asarray(b), xp=jnp, ndtr=jax.scipy.special.ndtr)
+    compiled = compiled_tilt(p, b)
     assert float(compiled.multiplier) == pytest.approx(float(plain.multiplier), rel=1e-3)
     assert np.asarray(compiled.peak) == pytest.approx(plain.peak, rel=1e-9)
 

@@ -33,6 +33,9 @@ from onedraw.errors import WrongCall
 _REFINEMENT = {1: 60_000, 2: 200_000}
 """Evaluations of the densities spent on one ε and one direction, by dimension."""
 
+_KEPT = 1_000_000
+"""Of them, those kept for the next ε: some twenty megabytes."""
+
 
 class Found(NamedTuple):
     """A number: what was surely seen, the best estimate, and what it may be at most."""
@@ -82,8 +85,22 @@ class OneWay:
                 break
             small = (gaps < tolerance / (8.0 * len(cells))) | ~splittable(cells)
             total += _hockey_stick(cells.take(small), epsilon)
-            cells = self.integrator.split(cells.take(~small))
+            cells = self._halved(cells.take(~small))
         return total + _hockey_stick(cells, epsilon)
+
+    def _halved(self, cells: Cells) -> Cells:
+        """Their halves, kept: a search for ε asks for those of the same cells at one level after another."""
+        assert self.integrator is not None
+        key = cells.corner.tobytes() + cells.width.tobytes()
+        if key not in self._halves:
+            if sum(halves.nodes.size for halves in self._halves.values()) > _KEPT:
+                self._halves.clear()
+            self._halves[key] = self.integrator.split(cells)
+        return self._halves[key]
+
+    @cached_property
+    def _halves(self) -> dict[bytes, Cells]:
+        return {}
 
     @cached_property
     def largest_log_ratio(self) -> Found:
@@ -130,6 +147,8 @@ def _settled(cells: Cells, epsilon: float) -> Array:
 
 def _hockey_stick(cells: Cells, epsilon: float) -> Array:
     """∫(p − e^ε q)₊ over these cells. p − e^ε q is written −p·expm1(ε − log p/q), which keeps its digits."""
+    if not len(cells):
+        return np.zeros(4)
     first, second = cells.nodes.swapaxes(0, 1)
     scale = math.exp(min(epsilon, 700.0))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -154,7 +173,12 @@ def _gap(cells: Cells, epsilon: float) -> Array:
         above = first * -np.expm1(np.minimum(epsilon - cells.high, 0.0))
         below = math.exp(min(epsilon, 700.0)) * second * -np.expm1(np.minimum(cells.low - epsilon, 0.0))
     crossing = (cells.low < epsilon) & (cells.high > epsilon)
-    return np.where(crossing, np.minimum(np.nan_to_num(above), np.nan_to_num(below)), 0.0)
+    return np.where(crossing, np.minimum(_or_zero(above), _or_zero(below)), 0.0)
+
+
+def _or_zero(values: Array) -> Array:
+    """0 where a law vanishes and there is no number."""
+    return np.where(np.isnan(values), 0.0, values)
 
 
 # ── the largest log-ratio ──

@@ -208,6 +208,8 @@ def _end_errors(density: Array, corner: Array, width: Array, span: tuple[float, 
     """
     found = np.zeros(density.shape[:2])
     for place, node, following in ((corner <= span[0], 0, 1), (corner + width >= span[1], -1, -2)):
+        if not place.any():
+            continue
         near, next_one = density[place, :, node], density[place, :, following]
         with np.errstate(all="ignore"):
             exponent = 1.0 + np.log(near / next_one) / math.log(NODES[0] / NODES[1])

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 from scipy import optimize, special
@@ -120,7 +120,7 @@ class PerturbedMode(Mechanism):
     def _best(self, request: Request, setting: Setting) -> Option | None:
         """The numbers with the smallest predicted error, with stage one if it can be read off the noise."""
         for measured in (True, False) if self.measured is None else (self.measured,):
-            found = _with_ridge(request, setting, measured)
+            found = _with_ridge(request.exact_budget, setting, measured)
             if found is None:
                 continue
             error, numbers, edge = found
@@ -213,12 +213,12 @@ class Option(NamedTuple):
     edge: float
 
 
-def _with_ridge(request: Request, setting: Setting, measured: bool) -> tuple[float, FitNumbers, float] | None:
+@lru_cache(maxsize=256)  # a plan is asked for again where it is explained, released and derived anew
+def _with_ridge(budget: Promise, setting: Setting, measured: bool) -> tuple[float, FitNumbers, float] | None:
     """The ridge with the smallest predicted error: a strong one biases, a weak one costs κ and so noise.
 
     One minimum between 0.9 of ε and a hundredth of it, or less where records are very many.
     """
-    budget = request.exact_budget
     if isinstance(budget, ApproxDP):  # κ is a share of ε: the stated one; of a Rényi budget its ε at its own order
         epsilon = budget.stated_epsilon
     else:

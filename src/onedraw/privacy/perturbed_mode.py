@@ -25,6 +25,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from scipy import optimize, special
 
@@ -99,6 +100,7 @@ class Corners:
         return PureDP(max(up(scale * math.sqrt(self.noises * term.square) + term.shift) for term in self.terms))
 
 
+@lru_cache(maxsize=256, typed=True)  # a calibration asks for the same ones at every step
 def slopes(low: float, high: float, kappa: float, *, records: int = 1) -> Corners:
     """Slopes of every record in [−low, high]; a person has ``records`` of them (Theorems 1 and 3).
 
@@ -118,6 +120,7 @@ def slopes(low: float, high: float, kappa: float, *, records: int = 1) -> Corner
     return _corners_of((count, square * width**2, shift) for count, square in squares if square)
 
 
+@lru_cache(maxsize=256, typed=True)  # a calibration asks for the same ones at every step
 def count_slopes(largest: float, kappa: float, *, records: int = 1) -> Corners:
     """Slopes in an interval of width Y that contains 0 and depends on the record (Theorem 2): squares 4, 5/4, 1, ½ times Y²."""
     square, shift = Fraction(positive("Y", largest)) ** 2, _total_shift(kappa, records)

@@ -38,7 +38,7 @@ from onedraw.models import (
 from onedraw.models.numpyro.program_model import source_digest
 from tests.models.likelihood.cases import SEED, largest_difference, responses
 from tests.models.numpyro import cases
-from tests.models.numpyro.cases import FLOOR, PRIORS, REFUSED, SEARCHED, searched, with_observations
+from tests.models.numpyro.cases import FLOOR, LIMITS, PRIORS, REFUSED, SEARCHED, searched, with_observations
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "onedraw"
 WIDE = Gaussian(scale=3.0)
@@ -54,19 +54,27 @@ def title(value):
     return getattr(value, "name", getattr(value, "__name__", ""))
 
 
+DRAWS, N = 5, 81
+"""Parameters and records in every test of losses: a model's programs are compiled for these sizes once."""
+
+
 def prior_draws(model, count):
-    """By threes, for which a model's program was compiled when it was examined."""
-    generator = np.random.default_rng(SEED)
-    return np.concatenate([model.draw_prior(generator, 3) for _ in range(-(-count // 3))])[:count]
+    return model.draw_prior(np.random.default_rng(SEED), count)
 
 
-def data_for(kind, *, n=40, features=3):
+def data_for(kind, *, n=N):
     generator = np.random.default_rng(SEED)
-    return generator.standard_normal((n, features)), responses(kind, generator, (n,))
+    return generator.standard_normal((n, 2)), responses(kind, generator, (n,))
 
 
 def target_of(model, data, *, weight=0.7, beta=1.9):
     return BetaTarget(model, model.summarise(data), weight, beta)
+
+
+@cache
+def made(fn, **options):
+    """Of two features; once, since examining a model takes JAX half a second."""
+    return searched(fn) if options == LIMITS.get(fn, {}) else from_numpyro(fn, features=2, **options)
 
 
 @cache
@@ -77,28 +85,28 @@ def prior_model(latents):
 # ── the law is the library's own ─────────────────────────────────────────────────────────────────────────────
 
 SAME = [
-    (cases.logistic, {}, BinaryRegression(3, **OWN), "signs"),
-    (cases.logistic, {"data_norm": 1.5}, Logistic(3, data_norm=1.5, **OWN), "signs"),
-    (cases.logistic_in_a_plate, {}, BinaryRegression(3, **OWN), "signs"),
-    (cases.logistic_of_probabilities, {}, BinaryRegression(3, **OWN), "signs"),
-    (cases.softmax, {"data_norm": 9.0}, Softmax(3, classes=[0, 1, 2], data_norm=9.0, **OWN), "codes"),
-    (cases.softmax_of_probabilities, {"data_norm": 9.0}, Softmax(3, classes=[0, 1, 2], data_norm=9.0, **OWN), "codes"),
-    (cases.poisson, {}, PoissonRegression(3, **OWN), "counts"),
-    (cases.negative_binomial, {}, NegativeBinomialRegression(3, dispersion=1.5, **OWN), "counts"),
-    (cases.negative_binomial_logits, {}, NegativeBinomialRegression(3, dispersion=1.5, **OWN), "counts"),
-    (cases.negative_binomial_probs, {}, NegativeBinomialRegression(3, dispersion=1.5, **OWN), "counts"),
-    (cases.normal, {}, GaussianRegression(3, variance=0.25, **OWN), "numbers"),
-    (cases.cauchy, {}, StudentTRegression(3, df=1.0, variance=0.25, **OWN), "numbers"),
-    (cases.durations, {"rate_cap": 4.0}, GammaRegression(3, rate_cap=4.0, shape=2.5, **OWN), "durations"),
+    (cases.logistic, {}, BinaryRegression(2, **OWN), "signs"),
+    (cases.logistic, {"data_norm": 1.5}, Logistic(2, data_norm=1.5, **OWN), "signs"),
+    (cases.logistic_in_a_plate, {}, BinaryRegression(2, **OWN), "signs"),
+    (cases.logistic_of_probabilities, {}, BinaryRegression(2, **OWN), "signs"),
+    (cases.softmax, {"data_norm": 9.0}, Softmax(2, classes=[0, 1, 2], data_norm=9.0, **OWN), "codes"),
+    (cases.softmax_of_probabilities, {"data_norm": 9.0}, Softmax(2, classes=[0, 1, 2], data_norm=9.0, **OWN), "codes"),
+    (cases.poisson, {}, PoissonRegression(2, **OWN), "counts"),
+    (cases.negative_binomial, {}, NegativeBinomialRegression(2, dispersion=1.5, **OWN), "counts"),
+    (cases.negative_binomial_logits, {}, NegativeBinomialRegression(2, dispersion=1.5, **OWN), "counts"),
+    (cases.negative_binomial_probs, {}, NegativeBinomialRegression(2, dispersion=1.5, **OWN), "counts"),
+    (cases.normal, {}, GaussianRegression(2, variance=0.25, **OWN), "numbers"),
+    (cases.cauchy, {}, StudentTRegression(2, df=1.0, variance=0.25, **OWN), "numbers"),
+    (cases.durations, {"rate_cap": 4.0}, GammaRegression(2, rate_cap=4.0, shape=2.5, **OWN), "durations"),
 ]
 
 
 @pytest.mark.parametrize(("fn", "options", "twin", "kind"), SAME, ids=title)
 def test_potential_and_derivatives_are_those_of_the_librarys_own_model(fn, options, twin, kind):
-    model, data = from_numpyro(fn, features=3, **options), data_for(kind)
+    model, data = made(fn, **options), data_for(kind)
     assert model.likelihood == twin.likelihood
     ours, theirs = target_of(model, data), target_of(twin, data)
-    thetas = 0.3 * prior_draws(model, 4)
+    thetas = 0.3 * prior_draws(model, DRAWS)
     differences = [float(ours.potential(theta)) - float(theirs.potential(theta)) for theta in thetas]
     np.testing.assert_allclose(differences, differences[0], atol=1e-8)  # up to a constant
     np.testing.assert_allclose(ours.losses(thetas), theirs.losses(thetas), rtol=1e-9, atol=1e-10)
@@ -108,28 +116,32 @@ def test_potential_and_derivatives_are_those_of_the_librarys_own_model(fn, optio
 
 
 def test_second_derivatives_are_those_of_the_librarys_own_model():
-    model, twin = from_numpyro(cases.poisson, features=3), PoissonRegression(3, **OWN)
-    data, theta = data_for("counts"), np.array([0.2, -0.4, 0.1])
+    model, twin = made(cases.poisson), PoissonRegression(2, **OWN)
+    data, theta = data_for("counts"), np.array([0.2, -0.4])
     ours, theirs = target_of(model, data).hessian(theta), target_of(twin, data).hessian(theta)
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_a_prior_of_another_width_is_noticed_by_the_same_comparison():
-    model, twin, data = from_numpyro(cases.logistic, features=3), BinaryRegression(3, intercept=False, prior=Gaussian(scale=2.7)), data_for("signs")  # fmt: skip
-    theta = np.ones(3)
+    model, twin, data = (
+        made(cases.logistic),
+        BinaryRegression(2, intercept=False, prior=Gaussian(scale=2.7)),
+        data_for("signs"),
+    )
+    theta = np.ones(2)
     gap = np.abs(target_of(model, data).gradient(theta) - target_of(twin, data).gradient(theta)).max()
     assert gap > 1e-3
 
 
 def test_above_its_floor_an_unknown_scale_is_the_librarys_own_and_below_it_is_the_floor():
-    model = from_numpyro(cases.normal_of_unknown_scale, features=3, variance_floor=FLOOR)
-    twin = GaussianRegression(3, variance_floor=FLOOR, intercept=False, prior=NormalInverseGamma(conjugate=False))
+    model = searched(cases.normal_of_unknown_scale)
+    twin = GaussianRegression(2, variance_floor=FLOOR, intercept=False, prior=NormalInverseGamma(conjugate=False))
     assert model.likelihood == twin.likelihood
     data = data_for("numbers")
     ours, theirs = target_of(model, data), target_of(twin, data)
-    values = np.array([[0.4, -1.0, 0.2, 0.5], [0.4, -1.0, 0.2, FLOOR * 1.001], [0.4, -1.0, 0.2, FLOOR * 0.01]])
+    values = np.array([[0.4, -1.0, variance] for variance in (0.5, 3.0, FLOOR * 1.001, FLOOR * 0.999, FLOOR * 0.01)])
     losses = ours.losses(model.unconstrain(values))
-    floored = np.column_stack([values[:, :3], np.maximum(values[:, 3], FLOOR)])
+    floored = np.column_stack([values[:, :2], np.maximum(values[:, 2], FLOOR)])
     np.testing.assert_allclose(losses, theirs.losses(twin.unconstrain(floored)), rtol=1e-9)
 
 
@@ -194,18 +206,14 @@ def test_prior_draws_follow_the_priors_written():
 
 
 def test_the_prior_scale_is_the_smallest_spread_of_a_released_number():
-    assert from_numpyro(cases.logistic, features=3).prior_scale == pytest.approx(3.0, rel=0.1)
-    assert from_numpyro(cases.normal_of_changing_scale, features=2, variance_floor=1.0).prior_scale == pytest.approx(
-        1.0, rel=0.1
-    )
-    assert 0.0 < from_numpyro(cases.groups, features=2).prior_scale < np.inf  # a Cauchy law has no deviation
+    assert made(cases.logistic).prior_scale == pytest.approx(3.0, rel=0.1)
+    assert searched(cases.normal_of_changing_scale).prior_scale == pytest.approx(1.0, rel=0.1)
+    assert 0.0 < made(cases.groups).prior_scale < np.inf  # a Cauchy law has no deviation
 
 
 def test_parameters_are_named_by_site_and_index():
-    assert from_numpyro(cases.normal_of_unknown_scale, features=2, variance_floor=0.1).parameter_names == (
-        "w[0]", "w[1]", "variance",
-    )  # fmt: skip
-    assert from_numpyro(cases.softmax, features=2).parameter_names[:3] == ("W[0,0]", "W[0,1]", "W[1,0]")
+    assert searched(cases.normal_of_unknown_scale).parameter_names == ("w[0]", "w[1]", "variance")
+    assert searched(cases.softmax).parameter_names[:3] == ("W[0,0]", "W[0,1]", "W[1,0]")
 
 
 # ── what one record can do ───────────────────────────────────────────────────────────────────────────────────
@@ -226,11 +234,11 @@ def test_a_variance_floor_that_is_not_enforced_is_caught_by_the_same_search(monk
 
 
 def test_the_bound_in_force_is_reported_with_its_provenance():
-    model = from_numpyro(cases.student, features=2, variance_floor=FLOOR)
+    model = searched(cases.student)
     assert model.bounds["variance_floor"].value == FLOOR
     assert model.bounds["variance_floor"].provenance is od.privacy.Provenance.ENFORCED
     assert model.bounds["density"].value == model.likelihood.density_bound.value
-    assert from_numpyro(cases.waiting, features=2, rate_cap=4.0).bounds["rate_cap"].value == 4.0
+    assert searched(cases.waiting).bounds["rate_cap"].value == 4.0
     plan = od.calibrate(od.BetaDivergence(), model, od.PureDP(1.0), n=100)
     assert plan.parameters["sensitivity"] == model.likelihood.sensitivity(plan.parameters["beta"]).value
     assert any("M^{β−1}/(β−1)" in a.statement for a in plan.guarantee.assumptions)
@@ -239,11 +247,11 @@ def test_the_bound_in_force_is_reported_with_its_provenance():
 def test_a_records_loss_does_not_change_with_the_other_records():
     for fn, kind in SEARCHED:
         model = searched(fn)
-        X, y = data_for(kind, n=6, features=2)
+        X, y = data_for(kind)
         target = target_of(model, (X, y))
-        theta = prior_draws(model, 1)
+        thetas = prior_draws(model, DRAWS)
         others = target_of(model, (np.concatenate([X[:1], 5.0 * X[1:]]), y))
-        np.testing.assert_allclose(target.losses(theta)[:, 0], others.losses(theta)[:, 0], rtol=1e-12)
+        np.testing.assert_allclose(target.losses(thetas)[:, 0], others.losses(thetas)[:, 0], rtol=1e-12)
 
 
 WILD = [np.nan, np.inf, -np.inf, 1e300, -1e60, 1e-300, 0.0, -1.0, 1e9]
@@ -253,11 +261,13 @@ WILD = [np.nan, np.inf, -np.inf, 1e300, -1e60, 1e-300, 0.0, -1.0, 1e9]
 def test_no_record_makes_a_loss_or_derivative_infinite(fn, kind):
     model = searched(fn)
     X = np.array([[a, b] for a in WILD for b in WILD])
+    assert len(X) == N
     target = target_of(model, (X, [WILD[index % len(WILD)] for index in range(len(X))]), weight=0.1)
     lower, upper = model.likelihood.loss_range(1.9)
-    for theta in prior_draws(model, 5):
-        losses = target.losses(theta)
-        assert ((losses >= lower - 1e-9) & (losses <= upper + 1e-9)).all()
+    thetas = prior_draws(model, DRAWS)
+    losses = target.losses(thetas)
+    assert ((losses >= lower - 1e-9) & (losses <= upper + 1e-9)).all()
+    for theta in thetas:
         assert np.isfinite(target.potential(theta))
         assert np.isfinite(target.gradient(theta)).all()
 
@@ -286,7 +296,7 @@ def test_the_promise_does_not_rest_on_the_refusals(monkeypatch):
         monkeypatch.setattr(numpyro_checks, check, lambda *ignored: None)
     for fn in (cases.standardised, cases.prior_of_rows, cases.predictor_of_responses):
         model = from_numpyro(fn, features=2)
-        X, y = data_for("numbers", n=6, features=2)
+        X, y = data_for("numbers", n=6)
         target, others = target_of(model, (X, y)), target_of(model, (np.concatenate([X[:1], 9.0 * X[1:]]), np.append(y[:1], -y[1:])))  # fmt: skip
         theta = prior_draws(model, 1)
         np.testing.assert_allclose(target.losses(theta)[:, 0], others.losses(theta)[:, 0], rtol=1e-12)
@@ -295,7 +305,7 @@ def test_the_promise_does_not_rest_on_the_refusals(monkeypatch):
 
 
 def test_candidates_and_conjugate_mechanisms_refuse_it_and_say_what_to_use():
-    model = from_numpyro(cases.logistic, features=2)
+    model = made(cases.logistic)
     with pytest.raises(UnsupportedBudget, match="chain"):
         od.calibrate(od.Candidates(), model, od.PureDP(1.0), n=100)
 
@@ -304,7 +314,7 @@ def test_candidates_and_conjugate_mechanisms_refuse_it_and_say_what_to_use():
 
 
 def test_the_best_beta_is_that_of_the_standardised_design():
-    model, twin = from_numpyro(cases.logistic, features=3), BinaryRegression(3, **OWN)
+    model, twin = made(cases.logistic), BinaryRegression(2, **OWN)
     ours, theirs = (od.calibrate(od.BetaDivergence(), m, od.PureDP(1.0), n=100).parameters for m in (model, twin))
     assert (ours["beta"], ours["weight"]) == (theirs["beta"], theirs["weight"])
 

@@ -34,7 +34,7 @@ from onedraw.models.design import Design
 from onedraw.models.features import Features
 
 from .distributions import family_of
-from .trace import Choice, Program, Site, choices, examined
+from .trace import Choice, Program, Site, choices, examined, prior_draws
 
 # isort: split
 from jax.interpreters.partial_eval import dce_jaxpr
@@ -264,8 +264,7 @@ class Probe:
 
     @classmethod
     def of(cls, program: Program, called: str, rows: Array) -> Probe:
-        keys = jax.random.split(jax.random.key(PUBLIC_SEED), 3)
-        thetas = np.asarray(_attempt(lambda: jax.jit(jax.vmap(program.draw))(keys), called, "on a public row"))
+        thetas = _attempt(partial(prior_draws, program, PUBLIC_SEED, 3), called, "on a public row")
         if not np.isfinite(thetas).all():
             raise InvalidModel(f"{called}: a draw from its prior is not finite. Look for a scale of 0, or for NaN.")
 

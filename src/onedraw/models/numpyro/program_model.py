@@ -223,8 +223,8 @@ class NumpyroModel(LikelihoodModel):
         """The smallest prior spread of a released number, from quartiles (a Cauchy law has no deviation)."""
         from .checks import PUBLIC_SEED
 
-        keys = jax.random.split(jax.random.key(PUBLIC_SEED), PUBLIC_DRAWS)
-        low, high = np.quantile(self.constrain(_trace().compiled(self.program, "draw")(keys)), (0.25, 0.75), axis=0)
+        draws = _trace().prior_draws(self.program, PUBLIC_SEED, PUBLIC_DRAWS)
+        low, high = np.quantile(self.constrain(draws), (0.25, 0.75), axis=0)
         spreads = (high - low)[high > low] / 1.349  # a quarter of the normal law lies beyond ±0.6745
         return float(spreads.min()) if len(spreads) else 1.0
 
@@ -232,8 +232,8 @@ class NumpyroModel(LikelihoodModel):
         """``size`` independent draws from the prior, unconstrained, one per row."""
         if size == 0:
             return np.zeros((0, self.dimension))
-        keys = jax.random.split(jax.random.key(int(generator.integers(2**63))), size)
-        return np.array(_trace().compiled(self.program, "draw")(keys), dtype=np.float64)
+        drawn: Array = _trace().prior_draws(self.program, int(generator.integers(2**63)), size)
+        return drawn
 
     def constrain(self, theta: Any) -> Array:
         """The sites' values, in the order of `parameter_names`; for one θ or for the rows of an array."""
@@ -245,7 +245,7 @@ class NumpyroModel(LikelihoodModel):
 
     def _by_rows(self, what: str, theta: Any, width: int) -> Array:
         given = np.asarray(theta, dtype=np.float64)
-        found = np.array(_trace().compiled(self.program, what)(given.reshape(-1, width)), dtype=np.float64)
+        found: Array = _trace().by_blocks(self.program, what, given.reshape(-1, width))
         return found.reshape(given.shape[:-1] + found.shape[1:])
 
     # Bounds and storage

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from onedraw.arrays import Array
 from onedraw.errors import check_extra
 from onedraw.models.compute import double_precision, jax, jnp
 from onedraw.models.one_row import OneRow, one_row
@@ -116,8 +117,8 @@ class Program:
         return self._freed(self._by_site(values, [site.shape for site in self.sites]))
 
     def draw(self, key: Any) -> Any:
-        """One θ from the prior."""
-        found = trace(seed(self.fn, key)).get_trace(self._rows, jnp.zeros(1))
+        """One θ from the prior, of the numbers of a key."""
+        found = trace(seed(self.fn, jax.random.wrap_key_data(key))).get_trace(self._rows, jnp.zeros(1))
         return self._freed({site.name: found[site.name]["value"] for site in self.sites})
 
     def _freed(self, values: dict[str, Any]) -> Any:
@@ -166,9 +167,30 @@ def examined(program: Program, what: str) -> OneRow:
 
 @lru_cache(maxsize=256)
 def compiled(program: Program, what: str) -> Any:
-    """ "constrain", "unconstrain" and "log_prior" for the rows of an array, "draw" for several keys."""
+    """ "constrain", "unconstrain" and "log_prior" for the rows of an array, "draw" for the numbers of several keys."""
     public = what in ("unconstrain", "draw")  # never called with anything that was computed from a record
     return jax.jit(jax.vmap(getattr(program, what) if public else examined(program, what)))
+
+
+BLOCK = 512
+"""Rows of a compiled program, unless there is one row only: to compile it takes far longer than to run it on a full block."""
+
+
+def by_blocks(program: Program, what: str, rows: Any) -> Array:
+    """What `compiled` makes of the rows, however many there are, by one program."""
+    run, given = compiled(program, what), np.asarray(rows)
+    if len(given) < 2:
+        return np.array(run(given), dtype=np.float64)
+    whole = np.concatenate([given, np.repeat(given[:1], -len(given) % BLOCK, axis=0)])
+    found = [np.asarray(run(block), dtype=np.float64) for block in whole.reshape(-1, BLOCK, *given.shape[1:])]
+    return np.concatenate(found)[: len(given)]
+
+
+def prior_draws(program: Program, start: int, size: int) -> Array:
+    """``size`` independent θ from the prior, one per row."""
+    blocks = -(-size // BLOCK)  # of keys, too: the first ones are the same however many there are
+    keys = jax.random.split(jax.random.key(start), (blocks, BLOCK))
+    return by_blocks(program, "draw", np.asarray(jax.random.key_data(keys)).reshape(blocks * BLOCK, -1))[:size]
 
 
 # ── what a run shows, as plain facts ─────────────────────────────────────────────────────────────────────────
