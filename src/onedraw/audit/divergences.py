@@ -33,9 +33,6 @@ from onedraw.errors import WrongCall
 _REFINEMENT = {1: 60_000, 2: 200_000}
 """Evaluations of the densities spent on one ε and one direction, by dimension."""
 
-_KEPT = 1_000_000
-"""Of them, those kept for the next ε: some twenty megabytes."""
-
 
 class Found(NamedTuple):
     """A number: what was surely seen, the best estimate, and what it may be at most."""
@@ -85,22 +82,8 @@ class OneWay:
                 break
             small = (gaps < tolerance / (8.0 * len(cells))) | ~splittable(cells)
             total += _hockey_stick(cells.take(small), epsilon)
-            cells = self._halved(cells.take(~small))
+            cells = self.integrator.split(cells.take(~small))
         return total + _hockey_stick(cells, epsilon)
-
-    def _halved(self, cells: Cells) -> Cells:
-        """Their halves, kept: a search for ε asks for those of the same cells at one level after another."""
-        assert self.integrator is not None
-        key = cells.corner.tobytes() + cells.width.tobytes()
-        if key not in self._halves:
-            if sum(halves.nodes.size for halves in self._halves.values()) > _KEPT:
-                self._halves.clear()
-            self._halves[key] = self.integrator.split(cells)
-        return self._halves[key]
-
-    @cached_property
-    def _halves(self) -> dict[bytes, Cells]:
-        return {}
 
     @cached_property
     def largest_log_ratio(self) -> Found:
