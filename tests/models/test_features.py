@@ -23,13 +23,13 @@ from onedraw.models import (
     HuberRegression,
     LeastSquares,
     Logistic,
+    Model,
     NegativeBinomialRegression,
     Network,
     PoissonRegression,
     Quantile,
     Softmax,
     StudentTRegression,
-    model_from_dict,
 )
 from onedraw.models.design import Design, smallest_curvature
 
@@ -58,7 +58,7 @@ MODELS = [
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_scaled_models_are_stored_and_have_rows_of_norm_root_d(model):
-    assert model_from_dict(json.loads(json.dumps(model.to_dict()))) == model
+    assert Model.from_dict(json.loads(json.dumps(model.to_dict()))) == model
     assert model.to_dict()["scaled"] is True
     assert model.features.squared_norm == 2, "two columns vary"
     rows = np.array([[500.0, -500.0, 7.0], [60.0, -15.0, 9.0], [np.nan, np.inf, -np.inf]])

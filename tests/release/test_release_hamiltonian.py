@@ -141,7 +141,7 @@ def test_wrong_settings_are_refused(wrong):
 
 def test_naming_a_sampler_and_verifying_load_neither_jax_nor_blackjax():
     code = (
-        "import sys, onedraw.samplers as s; s.NUTS(), s.HMC(5).to_dict(), s.sampler_from_dict(s.NUTS().to_dict());"
+        "import sys, onedraw.samplers as s; s.NUTS(), s.HMC(5).to_dict(), s.Sampler.from_dict(s.NUTS().to_dict());"
         "print({'jax', 'blackjax'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -186,7 +186,7 @@ def test_couplings_choose_the_fewest_steps(plan, sampler):
     exactness = sampler.exactness(plan)
     assert exactness.gamma == meeting_times.limit <= TV
     assert "estimated on simulated data" in exactness.sentence
-    assert od.samplers.sampler_from_dict(sampler.to_dict()) == sampler
+    assert od.samplers.Sampler.from_dict(sampler.to_dict()) == sampler
 
 
 def test_a_chain_with_fewer_steps_than_asked_for_is_refused_and_one_with_more_is_not(plan, sampler):

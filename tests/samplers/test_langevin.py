@@ -20,8 +20,8 @@ from onedraw.samplers import (
     Langevin,
     LastIterateLangevin,
     Proximal,
+    Sampler,
     default_sampler,
-    sampler_from_dict,
     seeded_key,
 )
 from onedraw.samplers.langevin import proposition_13
@@ -204,7 +204,7 @@ def test_a_gamma_that_means_nothing_is_refused(gamma: Any) -> None:
     "sampler", [LastIterateLangevin(50, 0.01), Langevin(0.1), Langevin(0.1, most_steps=7), Exact()]
 )
 def test_they_are_read_back_from_a_certificate(sampler: Any) -> None:
-    assert sampler_from_dict(json.loads(json.dumps(sampler.to_dict()))) == sampler
+    assert Sampler.from_dict(json.loads(json.dumps(sampler.to_dict()))) == sampler
 
 
 def test_each_says_which_randomness_it_runs_on() -> None:

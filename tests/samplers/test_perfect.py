@@ -18,7 +18,7 @@ from onedraw.models.convex.draw_cost import GAP, least_acceptance, most_tries
 from onedraw.models.convex.losses import LogisticLoss
 from onedraw.models.convex.regression import HuberRegression
 from onedraw.privacy import Exact
-from onedraw.samplers import Perfect, Proximal, default_sampler, sampler_from_dict, seeded_generator
+from onedraw.samplers import Perfect, Proximal, Sampler, default_sampler, seeded_generator
 from onedraw.samplers.perfect import WrongEnvelope, touching
 from onedraw.samplers.preconditioner import curvature_preconditioner, minimum
 from tests.samplers.cases import ALPHA, Array, Case, gibbs_target, huber, logistic, passes, rows
@@ -316,7 +316,7 @@ def test_a_pure_release_says_exact_draw_and_delta_zero() -> None:
     assert "δ" not in certificate.sentence
     assert "tries" not in certificate.to_json().replace(certificate.sampler_choice, "")
     assert od.verify(certificate).answer == "consistent"
-    assert sampler_from_dict(certificate.sampler) == Perfect()
+    assert Sampler.from_dict(certificate.sampler) == Perfect()
 
 
 def test_it_is_chosen_while_it_takes_fewer_passes_than_the_chain() -> None:

@@ -18,7 +18,7 @@ from scipy.stats import chi2, norm
 from onedraw import errors, privacy
 from onedraw.models.compute import jax
 from onedraw.models.convex.draw_cost import Geometry, gamma_after, iterations_of
-from onedraw.samplers import Proximal, sampler_from_dict, seeded_key
+from onedraw.samplers import Proximal, Sampler, seeded_key
 from onedraw.samplers.chains import PublicNumbers, numbers_of_target
 from onedraw.samplers.langevin import proposition_13
 from onedraw.samplers.proximal import geometry_of
@@ -285,7 +285,7 @@ def test_a_plan_and_its_target_have_the_same_geometry() -> None:
 
 @pytest.mark.parametrize("sampler", [Proximal(gamma=1e-9), Proximal(iterations=100)])
 def test_it_is_read_back_from_a_certificate(sampler: Proximal) -> None:
-    assert sampler_from_dict(json.loads(json.dumps(sampler.to_dict()))) == sampler
+    assert Sampler.from_dict(json.loads(json.dumps(sampler.to_dict()))) == sampler
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import onedraw as od
 from onedraw import errors, samplers
 from onedraw.models import Gaussian, Logistic
-from onedraw.samplers import Sampler, sampler_from_dict
+from onedraw.samplers import Sampler
 from onedraw.samplers.choice import own_sampler
 
 pytestmark = pytest.mark.contract
@@ -33,10 +33,10 @@ def test_a_sampler_is_read_back_as_it_was_written(name: str) -> None:
     sampler = made(name)
     stored = sampler.to_dict()
     assert stored["name"] == name
-    assert sampler_from_dict(stored) == sampler
+    assert Sampler.from_dict(stored) == sampler
     for wrong in ({**stored, "more": 1}, {"name": name + "x"}, {}, None, [name]):
         with pytest.raises(errors.CertificateRejected):
-            sampler_from_dict(wrong)  # type: ignore[arg-type]
+            Sampler.from_dict(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", samplers.SAMPLERS)

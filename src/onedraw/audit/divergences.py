@@ -156,12 +156,7 @@ def _gap(cells: Cells, epsilon: float) -> Array:
         above = first * -np.expm1(np.minimum(epsilon - cells.high, 0.0))
         below = math.exp(min(epsilon, 700.0)) * second * -np.expm1(np.minimum(cells.low - epsilon, 0.0))
     crossing = (cells.low < epsilon) & (cells.high > epsilon)
-    return np.where(crossing, np.minimum(_or_zero(above), _or_zero(below)), 0.0)
-
-
-def _or_zero(values: Array) -> Array:
-    """0 where a law vanishes and there is no number."""
-    return np.where(np.isnan(values), 0.0, values)
+    return np.where(crossing, np.minimum(np.nan_to_num(above), np.nan_to_num(below)), 0.0)
 
 
 # ── the largest log-ratio ──

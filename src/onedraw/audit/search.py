@@ -260,7 +260,10 @@ def worst_pair(
 
     chains = [] if start is None else [scored(_given(start, domain, n))]
     while tried < max(1, round(_RESTARTS * evaluations)):
-        chains.append(scored(_random(domain, n, generator)))
+        rows = domain.sample(n, generator)
+        if generator.random() < 0.5:  # all alike, for sums are extreme when all records are
+            rows[:] = rows[0]
+        chains.append(scored(_Candidate(rows, domain.sample(1, generator)[0], int(generator.integers(n)))))
     chains = sorted(chains, key=lambda one: -one.value)[:_CHAINS]
     while tried < evaluations and chains[0].value < math.inf:
         # the best chain gets every second move, so that a few bad starts cost little
@@ -277,14 +280,6 @@ def _datasets(candidate: _Candidate, domain: Domain) -> tuple[Array, Array]:
     neighbour = candidate.rows.copy()
     neighbour[candidate.place] = candidate.replacement
     return domain.dataset(candidate.rows), domain.dataset(neighbour)
-
-
-def _random(domain: Domain, n: int, generator: np.random.Generator) -> _Candidate:
-    """Random records; now and then all alike, for sums are extreme when all records are."""
-    rows = domain.sample(n, generator)
-    if generator.random() < 0.5:
-        rows[:] = rows[0]
-    return _Candidate(rows, domain.sample(1, generator)[0], int(generator.integers(n)))
 
 
 def _moved(candidate: _Candidate, domain: Domain, generator: np.random.Generator) -> _Candidate:

@@ -127,13 +127,13 @@ def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
     """The certificate is verified, its plan derived again, and attacked with the sampler it names."""
     from onedraw.audit.cases import catalogue
     from onedraw.release import load
-    from onedraw.samplers import sampler_from_dict
+    from onedraw.samplers import Sampler
 
     release = load(path)
     certificate, case = release.certificate, catalogue.case_for(release.plan)
     subject = {"release": str(path), "sentence": certificate.sentence, "plan_digest": certificate.plan_digest,
                "title": f"{path.name}: {certificate.sentence}"}  # fmt: skip
-    return subject, [case], sampler_from_dict(certificate.sampler)
+    return subject, [case], Sampler.from_dict(certificate.sampler)
 
 
 def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list[Any]:

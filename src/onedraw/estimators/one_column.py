@@ -63,7 +63,8 @@ class ColumnEstimator(PrivateEstimator):
         by = declared_by(self)
         column, codes = grouped_columns(self, X, by) if by else (one_column(self, X)[0], ())
         choice = self._planned(self._budget(), len(column))
-        records = self._records(column)
+        labels = () if self.between is not None else self._labels()
+        records = LabelCodes(column, labels) if labels else column
         self.draws_: Array = self._release(choice, Grouped(records, codes) if codes else records)
         self.groups_: list[str] = list(choice.best.model.group_names) if codes else []
         self._keep(self.draws_.mean(axis=0))
@@ -83,10 +84,6 @@ class ColumnEstimator(PrivateEstimator):
     @abc.abstractmethod
     def _keep(self, centre: Array) -> None:
         """Name the published numbers."""
-
-    def _records(self, column: Any) -> Any:
-        labels = () if self.between is not None else self._labels()
-        return LabelCodes(column, labels) if labels else column
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
         columns = {"column": data}

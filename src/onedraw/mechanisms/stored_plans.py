@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onedraw.errors import CertificateRejected
-from onedraw.models import model_from_dict
+from onedraw.models import Model
 from onedraw.plans import Mechanism, Plan, Request
 from onedraw.privacy import Promise
 
@@ -21,7 +21,7 @@ def plan_from_dict(stored: Mapping[str, Any]) -> Plan:
     numbers = stored["parameters"]
     if not isinstance(numbers, Mapping) or not all(type(value) is float for value in numbers.values()):
         raise CertificateRejected("A plan's parameters are floating-point numbers by name.")
-    model, budget = model_from_dict(stored["model"]), Promise.from_dict(stored["budget"])
+    model, budget = Model.from_dict(stored["model"]), Promise.from_dict(stored["budget"])
     request = Request(model, budget, **{name: stored[name] for name in ASKED})
     plan = Mechanism.from_dict(stored["mechanism"]).plan(request, dict(numbers))
     for name, derived in plan.to_dict().items():

@@ -41,7 +41,7 @@ from .likelihood.regression import (
     StudentTRegression,
     register_predictor,
 )
-from .model import Bound, Model, model_from_dict
+from .model import Bound, Model
 from .moments.columns import Columns
 from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian, NormalInverseGamma
@@ -61,8 +61,8 @@ __all__ = [
     "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
     "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Softmax", "StudentTRegression",
-    "Summary", "Table", "distributions", "from_numpyro", "likelihood", "likelihoods", "model_from_dict",
-    "register_density", "register_loss", "register_numpyro", "register_predictor", "schema_features",
+    "Summary", "Table", "distributions", "from_numpyro", "likelihood", "likelihoods", "register_density",
+    "register_loss", "register_numpyro", "register_predictor", "schema_features",
 ]  # fmt: skip
 
 likelihoods = likelihood

@@ -150,10 +150,6 @@ class Design:
     def _with_intercept(self, rows: Array) -> Array:
         return np.concatenate([rows, np.ones((len(rows), 1))], axis=1) if self.features.intercept else rows
 
-    def points(self, count: int, truths: int) -> tuple[Array, Array]:
-        """Public rows in mirrored pairs, brought to the exact second moments, and public parameters."""
-        return _points(self, count, truths)
-
     def second_moments(self, average: Callable[[Array], Array | None]) -> Array | None:
         """E[g(‖x‖²/E‖x‖²) x xᵀ], g by ``average``; None where it knows nothing."""
         if self.features.box is None:
@@ -209,7 +205,8 @@ class Design:
 
 
 @lru_cache(maxsize=32)
-def _points(design: Design, count: int, truths: int) -> tuple[Array, Array]:
+def public_points(design: Design, count: int, truths: int) -> tuple[Array, Array]:
+    """Public rows in mirrored pairs, brought to the exact second moments, and public parameters."""
     generator = np.random.default_rng(POINTS_SEED)
     rows = design._features(generator, count // 2)
     centre, variance = design.spread

@@ -213,7 +213,6 @@ class ColumnModel(Model):
         """Further public checks of a column of the right kind."""
 
 
-model_from_dict = Model.from_dict
 """The inverse of ``model.to_dict()``; an unknown model or field, or a missing one, is an error."""
 
 

@@ -54,14 +54,11 @@ def _named(names: str) -> frozenset[Any]:
     return frozenset(primitive for primitive in found if primitive is not None)
 
 
-def _which_platform() -> frozenset[Any]:
-    """The question JAX asks, of nobody's row, where an operation is done differently on a GPU; it has no public name."""
-    asked = jax.make_jaxpr(lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos))(1.0)
-    return frozenset(equation.primitive for equation in asked.eqns if not equation.invars)
-
-
+_asked = jax.make_jaxpr(lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos))(1.0).eqns
+WHICH_PLATFORM = frozenset(equation.primitive for equation in _asked if not equation.invars)
+"""The question JAX asks, of nobody's row, where an operation is done differently on a GPU; it has no public name."""
 LOOPS = _named("scan while cond linear_solve")
-OPERATIONS = _named(_ARITHMETIC + _ARRAYS + _MATRICES) | _which_platform() | LOOPS
+OPERATIONS = _named(_ARITHMETIC + _ARRAYS + _MATRICES) | WHICH_PLATFORM | LOOPS
 CALLS = _named("jit call closed_call remat custom_jvp_call custom_vjp_call")
 """Operations that stand for those within them, which take their place."""
 

@@ -78,7 +78,9 @@ def directions(seed: bytes, dimension: int, block: int, count: int) -> Array:
     if single:
         alone = _alone(words[:, : 2 * pairs])
         left, words = 1.0 - alone * alone, words[:, 2 * pairs :]
-    lengths = np.sqrt(_spacings(uniform(words[:, pairs:])) * left)
+    zero = np.zeros((count, 1))  # points cut [0, 1] into as many pieces as there are pairs
+    cuts = np.concatenate([zero, np.sort(uniform(words[:, pairs:]), axis=1), zero + 1.0], axis=1)
+    lengths = np.sqrt(np.diff(cuts, axis=1) * left)
     across, along = cosine_and_sine(words[:, :pairs])
     return np.concatenate([across * lengths, along * lengths, alone], axis=1)
 
@@ -115,13 +117,6 @@ def _alone(words: NDArray[np.uint64]) -> Array:
     """The coordinate that has no pair, (count, 1)."""
     largest = uniform(words[:, 1:]).max(axis=1, keepdims=True)
     return np.asarray(cosine_and_sine(words[:, :1])[0] * np.sqrt(1.0 - largest * largest))
-
-
-def _spacings(points: Array) -> Array:
-    """m − 1 points cut [0, 1] into m pieces: their lengths, (count, m)."""
-    ends = np.zeros((len(points), 1))
-    cuts = np.concatenate([ends, np.sort(points, axis=1), ends + 1.0], axis=1)
-    return np.diff(cuts, axis=1)
 
 
 def _series(coefficients: list[float], square: Array) -> Array:

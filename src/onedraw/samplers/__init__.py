@@ -41,15 +41,14 @@ if TYPE_CHECKING:
     from .private_path import PrivatePath
     from .proximal import Proximal
     from .randomness import OPERATING_SYSTEM, SEEDED, Randomness, secure_generator, seeded_generator
-    from .sampler import Sample, Sampler, sampler_from_dict
+    from .sampler import Sample, Sampler
     from .selection import LossSelection, RankSelection, Selection
 
 __all__ = [
     "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Fit", "Langevin",
     "LastIterateLangevin", "LossSelection", "Measure", "MeasuredFirst", "NoisySums", "Perfect", "PrivatePath",
     "Proximal", "Randomness", "RankSelection", "Sample", "Sampler", "Selection", "chacha_key", "check_sampler",
-    "default_sampler", "randomness", "sampler_from_dict", "secure_generator",
-    "secure_key", "seeded_generator", "seeded_key",
+    "default_sampler", "randomness", "secure_generator", "secure_key", "seeded_generator", "seeded_key",
 ]  # fmt: skip
 
 _SAMPLERS = {
@@ -70,7 +69,7 @@ _OTHERS = {
     "chacha": ("CHACHA20", "chacha_key", "secure_key", "seeded_key"),
     "choice": ("check_sampler", "default_sampler"),
     "randomness": ("OPERATING_SYSTEM", "SEEDED", "Randomness", "secure_generator", "seeded_generator"),
-    "sampler": ("Sample", "Sampler", "sampler_from_dict"),
+    "sampler": ("Sample", "Sampler"),
 }
 
 SAMPLERS = tuple(name for names in _SAMPLERS.values() for name in names)

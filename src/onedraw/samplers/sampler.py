@@ -123,6 +123,3 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
         for one in (name,) if isinstance(name, str) and name in samplers.SAMPLERS else samplers.SAMPLERS:
             getattr(samplers, one)  # a class is known once its file has been read, and the others need not be
         return super().from_dict(stored)
-
-
-sampler_from_dict = Sampler.from_dict

@@ -19,9 +19,9 @@ from onedraw.models import (
     GammaExponential,
     GammaPoisson,
     GaussianMean,
+    Model,
     Summary,
     distributions,
-    model_from_dict,
 )
 from onedraw.privacy import Provenance
 
@@ -52,9 +52,9 @@ def records_for(model):
 
 @pytest.mark.parametrize("model", MODELS, ids=by_name)
 def test_a_model_survives_json_pickle_and_hashing(model):
-    assert model_from_dict(json.loads(json.dumps(model.to_dict()))) == model
+    assert Model.from_dict(json.loads(json.dumps(model.to_dict()))) == model
     assert pickle.loads(pickle.dumps(model)) == model
-    assert hash(model) == hash(model_from_dict(model.to_dict()))
+    assert hash(model) == hash(Model.from_dict(model.to_dict()))
 
 
 @pytest.mark.parametrize("model", MODELS, ids=by_name)
@@ -62,10 +62,10 @@ def test_a_stored_model_is_read_strictly(model):
     stored = model.to_dict()
     for change in ({"colour": 1}, {"model": "Cauchy"}, {"model": None}):
         with pytest.raises(InvalidModel):
-            model_from_dict(stored | change)
+            Model.from_dict(stored | change)
     for field in stored:
         with pytest.raises(InvalidModel):
-            model_from_dict({name: value for name, value in stored.items() if name != field})
+            Model.from_dict({name: value for name, value in stored.items() if name != field})
 
 
 @pytest.mark.parametrize("model", MODELS, ids=by_name)

@@ -11,7 +11,7 @@ from onedraw.errors import InvalidModel
 from onedraw.models import (
     ConvexLoss,
     Gaussian,
-    model_from_dict,
+    Model,
     register_loss,
 )
 from onedraw.models.compute import jnp
@@ -129,8 +129,8 @@ def test_a_users_loss_is_stored_by_name_and_read_back_only_where_it_is_registere
     assert stored["fn"] == {"own function": "secret"}
     assert stored["lipschitz"] == 1.0
     with pytest.raises(InvalidModel, match=r"user's own function.*register_loss"):
-        model_from_dict(stored)
+        Model.from_dict(stored)
     register_loss("secret", secret)
-    assert model_from_dict(stored) == model
+    assert Model.from_dict(stored) == model
     with pytest.raises(InvalidModel, match="Another loss"):
         register_loss("secret", cosh_loss)

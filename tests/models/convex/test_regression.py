@@ -27,7 +27,6 @@ from onedraw.models import (
     Model,
     Quantile,
     Softmax,
-    model_from_dict,
 )
 from tests.models.convex.cases import MODELS, by_name
 
@@ -40,7 +39,7 @@ BALL = Gaussian(scale=1.0, radius=2.0)
 
 @pytest.mark.parametrize("model", MODELS, ids=by_name)
 def test_a_model_survives_json_pickle_and_hashing(model):
-    again = model_from_dict(json.loads(json.dumps(model.to_dict(), allow_nan=False)))
+    again = Model.from_dict(json.loads(json.dumps(model.to_dict(), allow_nan=False)))
     assert again == model
     assert hash(again) == hash(model)
     assert again.bounds == model.bounds
@@ -53,10 +52,10 @@ def test_a_stored_model_is_read_strictly(model):
     stored = model.to_dict()
     for change in ({"colour": 1}, {"model": "Cauchy"}):
         with pytest.raises(InvalidModel):
-            model_from_dict(stored | change)
+            Model.from_dict(stored | change)
     for field in stored:
         with pytest.raises(InvalidModel):
-            model_from_dict({name: value for name, value in stored.items() if name != field})
+            Model.from_dict({name: value for name, value in stored.items() if name != field})
 
 
 @pytest.mark.parametrize("model", MODELS, ids=by_name)

@@ -16,6 +16,7 @@ from onedraw.models import (
     Gaussian,
     GaussianRegression,
     Logistic,
+    Model,
     Network,
     NormalInverseGamma,
     OwnDensity,
@@ -24,7 +25,6 @@ from onedraw.models import (
     Softmax,
     StudentTRegression,
     likelihoods,
-    model_from_dict,
     register_density,
     register_predictor,
 )
@@ -41,7 +41,7 @@ def _seed_is_printed():
 
 @pytest.mark.parametrize("model", [case[0] for case in CASES], ids=title)
 def test_a_stored_model_is_read_back_from_json(model):
-    assert model_from_dict(json.loads(json.dumps(model.to_dict()))) == model
+    assert Model.from_dict(json.loads(json.dumps(model.to_dict()))) == model
 
 
 @pytest.mark.parametrize("model", [case[0] for case in CASES], ids=title)
@@ -232,7 +232,7 @@ def test_a_users_function_that_is_not_a_number_on_some_record_counts_as_zero():
 def test_a_stored_users_function_must_be_known_by_name():
     model = Predictor(lambda theta, x: theta[0] * x[0], 1, likelihood=likelihoods.Poisson(), features=1, name="unknown")
     with pytest.raises(InvalidModel, match="register_predictor"):
-        model_from_dict(model.to_dict())
+        Model.from_dict(model.to_dict())
     with pytest.raises(InvalidModel, match="Another predictor"):
         register_predictor("wave", lambda theta, x: theta[0])
     with pytest.raises(InvalidModel, match="Another density"):

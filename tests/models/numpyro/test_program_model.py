@@ -336,15 +336,15 @@ def test_another_model_under_the_same_name_is_not_taken_for_it():
     model = from_numpyro(versioned, features=2, classes=["no", "yes"], bounds=(-1, 1), feature_names=["a", "b"])
     stored = model.to_dict()
     with pytest.raises(InvalidModel, match=r"register_numpyro\('versioned', …\)"):
-        od.models.model_from_dict(stored)
+        od.models.Model.from_dict(stored)
     register_numpyro("versioned", versioned)
-    assert od.models.model_from_dict(stored) == model
+    assert od.models.Model.from_dict(stored) == model
     assert stored["fn"]["source"] == source_digest(versioned)
     with pytest.raises(InvalidModel, match="Another NumPyro model is registered"):
         register_numpyro("versioned", cases.logistic)
     for edit in ({"source": "0" * 64}, {"sites": {"w": [3]}}, {"likelihood": {"likelihood": "Poisson"}}):
         with pytest.raises(InvalidModel, match="is not the one described"):
-            od.models.model_from_dict({**stored, "fn": {**stored["fn"], **edit}})
+            od.models.Model.from_dict({**stored, "fn": {**stored["fn"], **edit}})
 
 
 @pytest.fixture(scope="module")

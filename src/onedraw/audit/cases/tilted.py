@@ -59,7 +59,8 @@ class ObjectiveCase(LawCase):
     def law(self, pair: Pair, factor: float = 1.0) -> Law:
         numbers = self.numbers(factor)
         edges = self._edges(pair, numbers["tilt_noise"])
-        tilted = Law(*(self._masses(records, edges, numbers["tilt_noise"]) for records in pair))
+        ends = [self.equations(records, edges) / numbers["tilt_noise"] for records in pair]
+        tilted = Law(*(log_masses(np.append(-np.inf, one), np.append(one, np.inf), pure=self.pure) for one in ends))
         if self.pure and len(self.axis) > 1:
             seen = log_chance_near(len(self.axis))
             tilted = Law(*(np.append(seen + one, np.log1p(-np.exp(seen))) for one in (tilted.first, tilted.second)))
@@ -67,10 +68,6 @@ class ObjectiveCase(LawCase):
             return tilted
         apart = 2.0 * numbers["tolerance"] / numbers["strong_convexity"]
         return tilted.merged(500) * shifted(apart, Noise(numbers["closing_noise"], len(self.axis), self.pure))
-
-    def _masses(self, records: Any, edges: Array, scale: float) -> Array:
-        ends = self.equations(records, edges) / scale
-        return log_masses(np.append(-np.inf, ends), np.append(ends, np.inf), pure=self.pure)
 
     def _edges(self, pair: Pair, scale: float) -> Array:
         """Ends of the cells: where either data set's equations have the values of an even grid of the noise, and close

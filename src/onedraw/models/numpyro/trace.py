@@ -188,9 +188,10 @@ def by_blocks(program: Program, what: str, rows: Any) -> Array:
 
 def prior_draws(program: Program, start: int, size: int) -> Array:
     """``size`` independent θ from the prior, one per row."""
-    blocks = -(-size // BLOCK)  # of keys, too: the first ones are the same however many there are
-    keys = jax.random.split(jax.random.key(start), (blocks, BLOCK))
-    return by_blocks(program, "draw", np.asarray(jax.random.key_data(keys)).reshape(blocks * BLOCK, -1))[:size]
+    keys = jax.random.split(
+        jax.random.key(start), size + -size % BLOCK
+    )  # the first are the same however many there are
+    return by_blocks(program, "draw", jax.random.key_data(keys))[:size]
 
 
 # ── what a run shows, as plain facts ─────────────────────────────────────────────────────────────────────────

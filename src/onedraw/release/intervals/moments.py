@@ -30,7 +30,7 @@ from onedraw.mechanisms.candidates_layout import shares
 from onedraw.models import Gaussian
 from onedraw.models.convex.losses import HuberisedHingeLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss, SquaredLoss
-from onedraw.models.design import POINTS_SEED, Design, mean_curvature
+from onedraw.models.design import POINTS_SEED, Design, mean_curvature, public_points
 from onedraw.models.likelihood.likelihood_model import Linear
 
 from .draw_losses import Weighted, loss_of
@@ -144,7 +144,7 @@ class _Average:
 
     def __init__(self, design: Design, loss: Any, truths: Array | None = None) -> None:
         self.design, self.loss = design, loss
-        self.rows, self.truths = design.points(POINTS, TRUTHS)
+        self.rows, self.truths = public_points(design, POINTS, TRUTHS)
         if truths is not None:
             self.truths = truths
         scores = (self.truths @ self.rows.T)[:, :, None]
