@@ -168,14 +168,12 @@ def chains_at_once(size: int, records: int) -> int:
 
 def mapped(chain: Callable[[Any], Any], keys: Any, at_once: int) -> Any:
     """Every chain's end, ``at_once`` of them side by side, inside compiled code."""
-    # One chain alone stays matrix–vector products, which are faster than products with a one-column matrix.
-    if at_once == 1:
-        return jax.lax.map(chain, keys)
     size = len(jax.tree.leaves(keys)[0])
     missing = -size % at_once  # the last group is filled up: a smaller one would be compiled a second time
-    whole = jax.tree.map(lambda given: jnp.concatenate([given, given[:missing]]), keys) if missing else keys
-    ends = jax.lax.map(chain, whole, batch_size=at_once)
-    return jax.tree.map(lambda end: end[:size], ends) if missing else ends
+    filled = jax.tree.map(lambda given: jnp.concatenate([given, given[:missing]]), keys)
+    # One chain alone stays matrix–vector products, which are faster than products with a one-column matrix.
+    ends = jax.lax.map(chain, filled, batch_size=at_once if at_once > 1 else None)
+    return jax.tree.map(lambda end: end[:size], ends)
 
 
 def advanced(

@@ -89,8 +89,7 @@ class HMC(Sampler):
         if isinstance(self.meeting_times, Mapping):
             object.__setattr__(self, "meeting_times", MeetingTimes.from_dict(self.meeting_times))
         elif not isinstance(self.meeting_times, MeetingTimes | None):
-            given = type(self.meeting_times).__name__
-            raise WrongCall(f"meeting_times are made by HMC.coupled(plan), but a {given} was given.")
+            raise WrongCall(f"meeting_times are made by HMC.coupled(plan), got a {type(self.meeting_times).__name__}.")
 
     @classmethod
     def coupled(cls, plan: Plan, **options: Any) -> HMC:

@@ -131,9 +131,8 @@ def _descend(
         return (padded | (gap(u, slope) > tolerance)) & (step < most)
 
     start = jnp.asarray(start)
-    u, slope, step = jax.lax.while_loop(
-        unfinished, body, (start, slope_in(preconditioner, kernel, start, arguments), 0)
-    )
+    slope = slope_in(preconditioner, kernel, start, arguments)
+    u, slope, step = jax.lax.while_loop(unfinished, body, (start, slope, 0))
     return u, step, gap(u, slope)
 
 

@@ -44,16 +44,14 @@ LIMB, LIMB_BELOW = 2.0**20, 2.0**50
 
 @dataclass(frozen=True)
 class FitRows(Compiled):
-    """(z, a, response) of encoded records: z (width, n), the Mallows weights, and responses as the loss sees them; ``scaling`` is
+    """(z, a, response) of encoded records: z (width, n), the Mallows weights, and responses as the loss sees them; ``unit`` is
     (centre, unit)."""
 
     layout: Layout
 
-    def block(
-        self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, scaling: Any
-    ) -> Any:
+    def block(self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, unit: Any) -> Any:
         z = self.layout.measured(X, mean, root, stretch)
-        return z.T, mallows(z, row_bound), (y - scaling[0]) / scaling[1]
+        return z.T, mallows(z, row_bound), (y - unit[0]) / unit[1]
 
 
 @dataclass(frozen=True)

@@ -232,8 +232,7 @@ class NumpyroModel(LikelihoodModel):
         """``size`` independent draws from the prior, unconstrained, one per row."""
         if size == 0:
             return np.zeros((0, self.dimension))
-        drawn: Array = _trace().prior_draws(self.program, int(generator.integers(2**63)), size)
-        return drawn
+        return np.asarray(_trace().prior_draws(self.program, int(generator.integers(2**63)), size))
 
     def constrain(self, theta: Any) -> Array:
         """The sites' values, in the order of `parameter_names`; for one θ or for the rows of an array."""
