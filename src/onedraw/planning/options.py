@@ -29,9 +29,9 @@ GROUPED = ("count", "histogram", "proportion", "mean", "sum", "variance", "rate"
 CLASSIFICATIONS = ("logistic", "softmax", "svc", "network-classifier")
 RESIDUALS = ("linear", "huber", "quantile", "network-regressor")
 """Regressions of a number, which is measured in units of its noise."""
-COUNTS = ("poisson", "negative-binomial")
-NETWORKS = ("network-classifier", "network-regressor")
-KINDS = ("logistic", "softmax", "svc", "linear", "huber", "quantile", *COUNTS, *NETWORKS)
+COUNTS, NETWORKS = ("poisson", "negative-binomial"), ("network-classifier", "network-regressor")
+CONVEX = ("logistic", "softmax", "svc", "linear", "huber", "quantile")
+KINDS = (*CONVEX, *COUNTS, *NETWORKS)
 
 ALIASES = {"multiclass": "softmax", "multinomial": "softmax", "ridge": "linear"}
 
@@ -61,7 +61,7 @@ class RegressionOptions:
         None, "The prior's standard deviation, for columns scaled to [-1, 1].", of=KINDS, power=1
     )
     radius: float | None = option(
-        None, "Of the ball that some mechanisms keep the coefficients in.", of=KINDS[:6], power=1
+        None, "Of the ball that some mechanisms keep the coefficients in.", of=CONVEX, power=1
     )
     response_bound: Any = option(  # noqa: RUF009
         None, "Responses are clamped to it (one number Y: to -Y,Y). Default: the target's declared range.", of=RESIDUALS,
