@@ -7,8 +7,10 @@ and therefore skips such estimators, so the checks of the contract that send non
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -159,3 +161,10 @@ WITHOUT_TABLES = [
 @pytest.mark.parametrize("estimator", COLUMNS, ids=lambda estimator: type(estimator).__name__)
 def test_the_estimator_of_one_column_passes_the_check(estimator, name):
     getattr(estimator_checks, name)(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: type(network).__name__)
+def test_a_network_that_was_not_fitted_says_so(network):
+    """Of the checks above, the one that needs no release: the others are among the longer ones."""
+    with pytest.raises(NotFittedError):
+        network.predict(np.zeros((1, 2)))

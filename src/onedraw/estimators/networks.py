@@ -90,7 +90,8 @@ class DPMLPClassifier(Classifier, NetworkEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """(n, K), in the order of ``classes_``: the mean of the draws' probabilities."""
-        return self.release_.predictor.expected(self._scores(X))
+        scores = self._scores(X)  # first: it refuses one that is not fitted
+        return self.release_.predictor.expected(scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each row."""
@@ -133,7 +134,8 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
 
     def predict(self, X: Any) -> Array:
         """The expected response of each row: the mean over the draws, within the declared bound."""
-        return self.release_.predictor.expected(np.clip(self._scores(X), -SPREAD, SPREAD))[:, 0]
+        scores = np.clip(self._scores(X), -SPREAD, SPREAD)
+        return self.release_.predictor.expected(scores)[:, 0]
 
     def __sklearn_tags__(self) -> Tags:
         return regressor_tags(super().__sklearn_tags__())
