@@ -330,8 +330,7 @@ class Accounts:
         return account.charged(spend.promise, gamma=spend.gamma, part=part)
 
 
-TEXTS = frozenset({"certificate", "note", "of", "partition"})
-"""Of what an event says."""
+TEXTS = frozenset({"certificate", "note", "of", "partition"})  # of what an event says
 
 
 class _Impossible(Exception):

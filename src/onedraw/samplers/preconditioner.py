@@ -26,7 +26,6 @@ from onedraw.samplers.padding import public_passes
 MOST_DESCENT = 70.0
 """Steps of descent per M/m: each leaves 1 − m/M of what is above the minimum, so e^{−70} = 4e-31 of it remains."""
 
-
 LOCAL_QUADRATIC_PASSES = 2
 """Passes that `local_quadratic` takes."""
 
