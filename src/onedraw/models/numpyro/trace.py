@@ -188,9 +188,8 @@ def by_blocks(program: Program, what: str, rows: Any) -> Array:
 
 def prior_draws(program: Program, start: int, size: int) -> Array:
     """``size`` independent θ from the prior, one per row."""
-    keys = jax.random.split(
-        jax.random.key(start), size + -size % BLOCK
-    )  # the first are the same however many there are
+    # in whole blocks: the first keys are the same however many there are
+    keys = jax.random.split(jax.random.key(start), size + -size % BLOCK)
     return by_blocks(program, "draw", jax.random.key_data(keys))[:size]
 
 
