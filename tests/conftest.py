@@ -32,11 +32,19 @@ if in_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's own name for where its folders lie
 
 
+FIRST_REVIEWED = "da2a7c6"
+"""The commit of the first review, whose findings name no commit."""
+
+
 def pytest_collection_modifyitems(config, items):
-    """With ONEDRAW_FINDING=F1 only the tests of that finding run (tools/findings_before.py)."""
-    wanted = os.environ.get("ONEDRAW_FINDING")
-    if not wanted:
-        return
-    chosen = [item for item in items if any(mark.args == (wanted,) for mark in item.iter_markers("finding"))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = chosen
+    """With ONEDRAW_FINDINGS_OF=8a7c0fb select the tests of that review's findings, with ONEDRAW_FINDING="reliability N1" those of
+    one finding (tools/findings_before.py)."""
+    commit, name = os.environ.get("ONEDRAW_FINDINGS_OF"), os.environ.get("ONEDRAW_FINDING")
+
+    def is_wanted(mark):
+        return commit in (None, mark.kwargs.get("commit", FIRST_REVIEWED)) and name in (None, *mark.args)
+
+    if commit or name:
+        chosen = [item for item in items if any(map(is_wanted, item.iter_markers("finding")))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen

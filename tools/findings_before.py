@@ -1,9 +1,10 @@
 """Show that every test of a review's finding fails on the commit the reviewers read: a test that cannot fail shows nothing.
 
-Lays a worktree of that commit aside, puts today's tests over it, runs those marked `finding` and prints their names with the
-outcome. A test that fails because a name cannot be imported, or cannot be collected, does not count as failing.
+Lays a worktree of that commit aside, puts the current tests over it, runs those marked `finding` with that commit and prints
+their names with the outcome. A test that fails because a name cannot be imported, or cannot be collected, does not count as
+failing.
 
-    python tools/findings_before.py [--commit da2a7c6] [--only F1] [-- pytest arguments]
+    python tools/findings_before.py [--commit 8a7c0fb] [--only "reliability N1"] [-- pytest arguments]
 """
 
 import argparse
@@ -34,8 +35,8 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--commit", default="da2a7c6")
-    parser.add_argument("--only", help="one finding, as F1 or A4")
+    parser.add_argument("--commit", default="8a7c0fb", help="the commit that the review read")
+    parser.add_argument("--only", help="one finding, as 'reliability N1'")
     parser.add_argument("pytest", nargs="*", help="further arguments of pytest")
     return parser.parse_args()
 
@@ -48,9 +49,8 @@ def lay_tests_over(tree: Path) -> None:
 
 
 def run_findings(tree: Path, results: Path, wanted: argparse.Namespace) -> None:
-    files = [
-        str(file) for file in sorted((tree / "tests").rglob("test_*.py")) if "mark.finding" in file.read_text("utf-8")
-    ]
+    tests = {file: file.read_text("utf-8") for file in sorted((tree / "tests").rglob("test_*.py"))}
+    files = [str(file) for file, text in tests.items() if "mark.finding" in text]
     command = [
         sys.executable,
         "-m",
@@ -61,7 +61,7 @@ def run_findings(tree: Path, results: Path, wanted: argparse.Namespace) -> None:
         f"--junitxml={results}",
         "--continue-on-collection-errors",
     ]
-    only = {} if wanted.only is None else {"ONEDRAW_FINDING": wanted.only}
+    only = {"ONEDRAW_FINDINGS_OF": wanted.commit} | ({} if wanted.only is None else {"ONEDRAW_FINDING": wanted.only})
     environment = os.environ | {"PYTHONPATH": str(tree / "src")} | only
     subprocess.run(
         [*command, *wanted.pytest, *files], cwd=tree, env=environment, stdout=subprocess.DEVNULL, check=False
