@@ -55,11 +55,13 @@ def test_the_quickstart_after_its_first_block(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.finding("newcomer S5", commit="8a7c0fb")
 def test_the_page_on_csv_files(tmp_path):
     printed = paste(blocks_of("from-csv.md"), tmp_path, PATH=f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}")
     assert "one person's up to 2 records" in printed
     assert "ward=intensive care" in printed
     assert (tmp_path / "nights.html").exists()
+    assert od.Ledger.open(tmp_path / "ledger.db").remaining("visits-2026").spent_epsilon <= 1.5
 
 
 @pytest.mark.slow

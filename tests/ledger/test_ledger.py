@@ -22,7 +22,7 @@ pytestmark = pytest.mark.contract
 
 
 BUDGETS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(0.5), ZCDP(0.5), RenyiDP.at(8.0, 1.0)]
-PAYLOAD_OF_A_RESERVATION = {"library", "time", "promise", "gamma", "timing", "part", "seeded", "label", "plan"}
+PAYLOAD_OF_A_RESERVATION = {"library", "time", "promise", "gamma", "timing", "delta", "part", "seeded", "label", "plan"}
 
 
 def kinds(events: tuple[Event, ...]) -> list[str]:

@@ -169,7 +169,7 @@ class Account:
     parts: Mapping[str, History] = field(default_factory=NONE, repr=False)
     declared: Mapping[str, Declared] = field(default_factory=NONE, repr=False)
 
-    def charged(self, promise: Promise, *, gamma: float, part: str | None) -> Account:
+    def charged(self, promise: Promise, *, gamma: float, part: str | None, delta: float | None = None) -> Account:
         """The account after one more reservation: one that was declared is paid for already."""
         spend, count = Spend(promise, gamma), self.reservations + 1
         for entry, one in self.declared.items():  # the oldest declaration in which it is still to be drawn
@@ -177,7 +177,7 @@ class Account:
                 place = one.open.index(spend)
                 rest = replace(one, open=one.open[:place] + one.open[place + 1 :])
                 return replace(self, reservations=count, declared=MappingProxyType({**self.declared, entry: rest}))
-        return replace(self, reservations=count, **self._longer(spend, part))
+        return replace(self, reservations=count, **self._longer(replace(spend, delta=delta), part))
 
     def attempted(self, timing: float, *, part: str | None) -> Account:
         """The account after another attempt at a reservation."""
@@ -213,9 +213,11 @@ class Account:
         """Whether a proven filter, or a single list, keeps the budget in every part."""
         return all(total.kept_by for total in self.totals(part))
 
-    def has_room_for(self, promise: Promise, *, gamma: float = 0.0, part: str | None = None) -> bool:
+    def has_room_for(
+        self, promise: Promise, *, gamma: float = 0.0, part: str | None = None, delta: float | None = None
+    ) -> bool:
         """Whether everything reserved and this promise together are proven to imply the budget."""
-        return self.charged(promise, gamma=gamma, part=part).within_budget(part)
+        return self.charged(promise, gamma=gamma, part=part, delta=delta).within_budget(part)
 
     def room(self, part: str | None = None) -> float:
         """The ε of a PureDP release that is sure to be accepted, rounded down; 0 when nothing is.
@@ -327,7 +329,9 @@ class Accounts:
         _require(type(content["seeded"]) is bool, "the seeded mark must be true or false")
         _require(event.entry not in self.entries, "its entry was reserved before")
         self.entries[event.entry] = Entry(event.dataset, part, event.hash)
-        return account.charged(spend.promise, gamma=spend.gamma, part=part)
+        stated = content.get("delta")  # not before format 4
+        _require(stated is None or (type(stated) is float and 0.0 <= stated < 1.0), "the δ must be null or in [0, 1)")
+        return account.charged(spend.promise, gamma=spend.gamma, part=part, delta=stated)
 
 
 TEXTS = frozenset({"certificate", "note", "of", "partition"})  # of what an event says
@@ -349,7 +353,7 @@ def _content(event: Event) -> dict[str, Any]:
     _require(first == (event.sequence == 1), "a ledger is opened by its first event and only by it")
     if first:
         check_format(content["format"])  # before its fields: a newer format may have others
-    known = frozenset(content) in (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
+    known = frozenset(content) in (FIELDS[event.kind], *EARLIER_FIELDS.get(event.kind, ()))
     _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
     _require(
         all(isinstance(content[name], str) for name in TEXTS & content.keys()), "a text was expected in its payload"

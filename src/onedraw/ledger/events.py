@@ -7,7 +7,7 @@ head as it was.
 
 Stored per event: ``sequence`` (1, 2, 3, …), ``entry`` (a random id; a settlement has its reservation's),
 ``kind``, ``dataset``, ``payload`` (canonical JSON), ``previous`` (the hash before), ``hash`` (SHA-256 of the
-canonical JSON list of the six others). Payloads, format 3:
+canonical JSON list of the six others). Payloads, format 4:
 
 | kind | payload, besides ``library`` (the version that wrote it) |
 | --- | --- |
@@ -17,12 +17,14 @@ canonical JSON list of the six others). Payloads, format 3:
 | closed | ``time``: nothing may be reserved any more |
 | parts-declared | ``time``, ``partition``, ``sizes`` (part → number of records) |
 | declared | ``time``, ``items`` (each ``promise`` and ``gamma``), ``delta`` or null, ``part`` or null, ``label`` |
-| reserved | ``time``, ``promise``, ``gamma``, ``timing`` or null, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
+| reserved | ``time``, ``promise``, ``gamma``, ``timing`` or null, ``delta`` or null, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
 | attempted | ``time``, ``of`` (a reservation's entry, drawn again), ``timing`` |
 | settled | ``certificate`` (a digest) |
 
 ``timing`` is γ₂ of a draw whose work is padded (samplers/padding.md), 0 where work is constant, null where running time is not covered.
-Format 1 had no ``order`` and no declarations, format 2 no ``timing`` and no attempts; what they wrote is read for ever.
+``delta`` is the δ a release is stated with, at which the sum of (ε, δ) reads it; null for a promise with an ε of its own.
+Format 1 had no ``order`` and no declarations, format 2 no ``timing`` and no attempts, format 3 no ``delta`` of a reservation; what they
+wrote is read for ever.
 
 A settlement has no time: what lies between reserving and settling is how long the sampler ran, and that
 depends on the records.
@@ -41,7 +43,7 @@ from typing import Any
 from onedraw import __version__
 from onedraw.errors import LedgerError
 
-FORMAT = 3
+FORMAT = 4
 GENESIS = "0" * 64
 
 Row = tuple[Any, ...]
@@ -66,14 +68,18 @@ FIELDS: Mapping[str, frozenset[str]] = {
     Kind.CLOSED: frozenset({"library", "time"}),
     Kind.PARTS_DECLARED: frozenset({"library", "time", "partition", "sizes"}),
     Kind.DECLARED: frozenset({"library", "time", "items", "delta", "part", "label"}),
-    Kind.RESERVED: frozenset({"library", "time", "promise", "gamma", "timing", "part", "seeded", "label", "plan"}),
+    Kind.RESERVED: frozenset(
+        {"library", "time", "promise", "gamma", "timing", "delta", "part", "seeded", "label", "plan"}
+    ),
     Kind.ATTEMPTED: frozenset({"library", "time", "of", "timing"}),
     Kind.SETTLED: frozenset({"library", "certificate"}),
 }
-EARLIER_FIELDS: Mapping[str, frozenset[str]] = {
-    kind: FIELDS[kind] - {later}
-    for kind, later in ((Kind.DATASET_OPENED, "order"), (Kind.TOP_UP, "order"), (Kind.RESERVED, "timing"))
+EARLIER_FIELDS: Mapping[str, tuple[frozenset[str], ...]] = {
+    Kind.DATASET_OPENED: (FIELDS[Kind.DATASET_OPENED] - {"order"},),
+    Kind.TOP_UP: (FIELDS[Kind.TOP_UP] - {"order"},),
+    Kind.RESERVED: (FIELDS[Kind.RESERVED] - {"delta"}, FIELDS[Kind.RESERVED] - {"delta", "timing"}),
 }
+"""What events of older formats hold: reservations of format 3 name no δ, those before no timing, budgets of format 1 no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +172,8 @@ def check_format(found: Any) -> None:
 def broken(sequence: int, what: str) -> LedgerError:
     return LedgerError(
         f"The ledger's chain is broken at event {sequence}: {what}. Someone or something changed the ledger, "
-        "so what was spent is no longer known and nothing more may be released from them. Restore them "
-        "from a backup whose head is that of the latest certificate, and find out what happened.",
+        "so what was spent is no longer known. Release nothing more under this ledger. Restore it from a backup whose head is "
+        "that of the latest certificate, and find out what happened.",
         sequence=sequence,
     )
 

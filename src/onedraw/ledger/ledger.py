@@ -157,8 +157,9 @@ class Ledger:
             return turn.append(Kind.PARTS_DECLARED, account.dataset, content)
 
     def reserve(
-        self, dataset: str, promise: Promise, *, gamma: float = 0.0, timing: float | None = None, part: str | None = None,
-        seeded: bool = False, label: str = "", plan_digest: str = "", entry: str | None = None,
+        self, dataset: str, promise: Promise, *, gamma: float = 0.0, timing: float | None = None,
+        delta: float | None = None, part: str | None = None, seeded: bool = False, label: str = "",
+        plan_digest: str = "", entry: str | None = None,
     ) -> Reservation:  # fmt: skip
         """Spend: write the promise into the ledger before any record is read, or raise `BudgetSpent`.
 
@@ -166,17 +167,22 @@ class Ledger:
         settled or not, seeded or not, is proven to imply its budget, even though promises were chosen in view of
         the draws before them. Processes may reserve at the same time: one at a time decides. ``gamma`` is the total
         variation allowance of an inexact draw, an entry of its own (mathematics.md §1); ``timing`` is that of padded work (γ₂,
-        samplers/padding.md), None where running time is not covered, and counts like it. A promise that stands in a
+        samplers/padding.md), None where running time is not covered, and counts like it. ``delta`` is the δ at which a sum of
+        (ε, δ) reads the promise; None: its pure ε, or the δ at which it is quoted. A promise that stands in a
         declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name
         that the caller noted down beforehand.
         """
         promise, gamma = checks.checked_promise(promise), checks.checked_share(gamma)
         timing = None if timing is None else checks.checked_share(timing)
+        delta = (
+            None if delta is None else checks.checked_share(delta, "A release is stated with a δ", "its certificate's")
+        )
         together = distance(gamma, timing)
         content = {
             "promise": promise.to_dict(),
             "gamma": gamma,
             "timing": timing,
+            "delta": delta,
             "seeded": bool(seeded),
             "label": checks.line("label", label),
             "plan": checks.line("plan_digest", plan_digest),
@@ -186,10 +192,10 @@ class Ledger:
             part = checks.checked_part(account, part)
             if entry in turn.accounts.entries:
                 raise LedgerError(f"The entry {entry!r} is reserved already. One reservation pays for one release.")
-            if account.has_room_for(promise, gamma=together, part=part):
+            if account.has_room_for(promise, gamma=together, part=part, delta=delta):
                 event = turn.append(Kind.RESERVED, account.dataset, {**content, "part": part}, entry=entry)
                 return Reservation(event.entry, account.dataset, event.hash, event.sequence)
-        checks.refuse(account, Spend(promise, together), part=part)
+        checks.refuse(account, Spend(promise, together, delta), part=part)
 
     def attempt(self, reservation: Reservation, timing: float) -> Event:
         """Spend the γ₂ of padded work once more, before what was reserved is drawn again; or raise `BudgetSpent`.

@@ -7,7 +7,8 @@ What holds is a *filter*: charges that add up, a capacity fixed beforehand, and 
 
 | filter | adds up | holds by |
 | --- | --- | --- |
-| `Sums` | ε, and δ with (1+e^ε)γ in it | Rogers, Roth, Ullman, Vadhan, arXiv:1605.08294, Section 5 (basic composition) |
+| `Sums` | ε, and δ with (1+e^ε)γ in it, each promise read at the δ it is stated with | Rogers, Roth, Ullman, Vadhan, arXiv:1605.08294, Section 5 (basic composition) |
+| `ManySums` | the same, each promise read at a small δ | as above |
 | `Squares` | μ² | Smith and Thakurta, arXiv:2210.17520; Koskela, Tobaben, Honkela, arXiv:2209.15596 |
 | `Rhos` | ρ | Feldman and Zrnic, arXiv:2008.11193, at every order at once |
 | `Order` | D_λ at one order λ | Feldman and Zrnic, arXiv:2008.11193, Theorem 3.1 |
@@ -48,20 +49,22 @@ Charge = tuple[Amount, Amount]
 
 NOTHING: Charge = (0, 0)
 
-# How an (ε, δ) budget's δ is shared out: 1/4 + 2·(5/16 + 2/32) = 1.
-SUMS_SHARE = Fraction(1, 4)
-CURVE_SHARE = Fraction(5, 16)
+# How an (ε, δ) budget's δ is shared out: 1/2 + 1/16 + 2·(5/32 + 2/32) = 1.
+SUMS_SHARE = Fraction(1, 2)
+"""Half, so that a total is the plain sum of the stated ε as long as the stated δ add up to half of the budget's."""
+MANY_SUMS_SHARE = Fraction(1, 16)
+CURVE_SHARE = Fraction(5, 32)
 ALLOWANCE_SHARE = Fraction(1, 32)
 ONE_OF_MANY = 16
-"""A promise that names no δ of its own is read at this part of `Sums`' δ."""
+"""`ManySums` reads a promise without a pure ε at this part of its δ."""
 
 
 @dataclass(frozen=True)
 class Spend:
     """Promises fixed together before the first of their draws: one release, or a declared list.
 
-    ``gamma`` is the total variation distance of its draws from exact ones. A declared list says at which ``delta`` it
-    is read as one (ε, δ) in `Sums`.
+    ``gamma`` is the total variation distance of its draws from exact ones. ``delta`` is the δ at which `Sums` reads the
+    promise as one (ε, δ): a release's stated δ, or the one that a declared list names. None: its pure ε, if it has one.
     """
 
     promise: Promise
@@ -137,7 +140,7 @@ def add(one: Charge, other: Charge) -> Charge:
 
 
 class Sums(Filter):
-    """Σε ≤ ε and Σδ ≤ δ. What is pure is charged its pure ε, a declared list its ε at the δ it names."""
+    """Σε ≤ ε and Σδ ≤ δ, as stated: a promise is read at the δ stated with it, or charged its pure ε if none is."""
 
     title = "sum of ε and δ"
 
@@ -145,21 +148,33 @@ class Sums(Filter):
         return _exact(promise.pure_epsilon)
 
     def charge(self, spend: Spend) -> Charge:
-        if spend.delta is not None:
-            return _exact(spend.composed.epsilon(spend.delta)), Fraction(spend.delta)
+        if spend.delta is None:
+            return self.read(spend, spend.promise.quoted_delta)
+        epsilon = spend.promise.epsilon(spend.delta)  # with the γ inside a composition
+        return _exact(epsilon), Fraction(spend.delta) + _exact(conversions.total_variation_delta(epsilon, spend.gamma))
+
+    def read(self, spend: Spend, delta: float | Fraction) -> Charge:
+        """Charge the pure ε that holds outside an event of the promise's own δ; the ε at ``delta`` if there is none."""
         exact = spend.promise.outside_failure
-        amount, delta = self.amount(exact), Fraction(0)
-        if amount == math.inf:
-            delta = self.allowance.delta / ONE_OF_MANY
-            amount = _exact(exact.epsilon(float(delta)))
-        outside = lost(spend, float(amount))
-        return amount, delta + outside if delta else outside  # of a hundred thousand pure promises nothing is added up
+        if (amount := self.amount(exact)) < math.inf:
+            return amount, lost(spend, float(amount))  # of a hundred thousand pure promises no δ is added up
+        epsilon = exact.epsilon(float(delta))
+        return _exact(epsilon), Fraction(delta) + lost(spend, epsilon)
 
     def epsilon_of(self, amount: Fraction, delta: float) -> float:
         return fraction_up(amount)
 
     def __str__(self) -> str:
         return self.title if self.allowance.delta else "sum of ε"
+
+
+class ManySums(Sums):
+    """Σε ≤ ε and Σδ ≤ δ for more promises than their stated δ allow: each without a pure ε is read at 1/16 of this δ."""
+
+    title = "sum of ε, each read at δ/256"
+
+    def charge(self, spend: Spend) -> Charge:
+        return self.read(spend, self.allowance.delta / ONE_OF_MANY)
 
 
 class Squares(Filter):
@@ -219,6 +234,7 @@ def filters_of(budget: Promise, order: float | None = None) -> Iterator[Filter]:
         case ApproxDP(stated_epsilon=epsilon, stated_delta=delta):
             order = chosen_order(budget) if order is None else order
             yield Sums(Fraction(epsilon), Allowance(epsilon, Fraction(delta) * SUMS_SHARE, 0.0))
+            yield ManySums(Fraction(epsilon), Allowance(epsilon, Fraction(delta) * MANY_SUMS_SHARE, 0.0))
             if order is None:
                 return
             curve = float(Fraction(delta) * CURVE_SHARE)

@@ -51,6 +51,8 @@ class Payment:
         spend, stored = self.spend, event.payload
         asked = {"plan": spend["plan_digest"], "promise": spend["promise"].to_dict(), "gamma": float(spend["gamma"]),
                  "timing": spend["timing"], "part": spend["part"], "seeded": spend["seeded"], "label": spend["label"]}  # fmt: skip
+        if "delta" in stored:  # a reservation of ledger format 4
+            asked["delta"] = spend["delta"]
         different = ["dataset"] if event.dataset != spend["dataset"] else []
         different += [name for name, value in asked.items() if canonical(stored.get(name)) != canonical(value)]
         if different:

@@ -41,7 +41,7 @@ from onedraw.samplers.sampler import Sample, Sampler
 from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
-from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
+from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of, stated_delta
 from .timing import NOT_COVERED, check_payable, padding_of, timing_statement
 
 LARGEST_VALUE = 1e200
@@ -170,8 +170,9 @@ def payment_for(
     if timing:
         check_payable(timing, account.budget)
     spend = {
-        "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": timing, "part": part,
-        "seeded": words.seeded, "label": label, "plan_digest": words.plan.digest,
+        "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": timing,
+        "delta": stated_delta(words.plan, promise, gamma), "part": part, "seeded": words.seeded, "label": label,
+        "plan_digest": words.plan.digest,
     }  # fmt: skip
     return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
 

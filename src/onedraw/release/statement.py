@@ -29,6 +29,7 @@ from onedraw.models.tables.table import Table
 from onedraw.plain_text import acting, round_up, texts_in
 from onedraw.plans import Plan
 from onedraw.privacy import ApproxDP, Assumption, Attacker, Exactness, Promise, Provenance, PureDP, with_total_variation
+from onedraw.privacy.conversions import total_variation_delta
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
@@ -105,6 +106,19 @@ def spend_of(plan: Plan, exactness: Exactness, promise: Promise) -> tuple[Promis
     """What is booked for a release: its promise, or the exact draw's and how far the sampler may be from it."""
     gamma = exactness.gamma * plan.draws if isinstance(exactness, privacy.WithinTV | privacy.Estimated) else 0.0
     return (plan.guarantee.promise if gamma else promise), gamma
+
+
+def stated_delta(plan: Plan, promise: Promise, gamma: float) -> float | None:
+    """Return the δ at which the ledger's sum of (ε, δ) reads a booked promise, so that it counts the stated ε.
+
+    None for a pure promise, whose ε needs no δ. What ``gamma`` costs is charged beside it and therefore left out here.
+    """
+    quoted = plan.budget.quoted_delta
+    if promise.is_pure or not quoted:
+        return None
+    cost = total_variation_delta(plan.budget.number, gamma) if gamma else 0.0
+    left = math.nextafter(quoted - cost, 0.0) if cost else quoted
+    return left if left > 0.0 else None
 
 
 def check_unit(plan: Plan, schema: Schema) -> None:

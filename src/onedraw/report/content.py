@@ -18,6 +18,7 @@ from onedraw.mechanisms import Plan
 from onedraw.models import Table
 from onedraw.plain_text import SUPERSCRIPTS, shortened, shown, shown_up, small
 from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
+from onedraw.privacy.filters import filters_of
 from onedraw.privacy.tradeoff import COMMON
 from onedraw.release import Certificate, Estimates, Release, verify
 from onedraw.release.certificate import STANDING, UNPROVEN
@@ -250,12 +251,13 @@ def budget_of(ledger: Ledger, dataset: str) -> dict[str, Any]:
     budget = account.budget
     total = budget.stated_epsilon if isinstance(budget, PureDP | ApproxDP) else budget.epsilon(left.delta)
     spent = left.spent_epsilon if left.listed_epsilon is None else max(total, left.listed_epsilon)  # nothing is left
+    summed = float(next(filters_of(budget)).allowance.delta)  # 0 for a budget without δ
     least = float(f"{left.epsilon:.4g}")
     if least > left.epsilon:  # what is left must not be overstated
         least -= 10.0 ** (math.floor(math.log10(left.epsilon)) - 3)
     return {
         "dataset": dataset, "budget": str(budget), "total": shown(total), "spent": shown_up(spent), "left": f"{least:.4g}",
-        "delta": small(left.delta), "releases": account.reservations, "closed": account.closed,
+        "delta": small(left.delta), "half_delta": small(summed) if summed else "", "releases": account.reservations, "closed": account.closed,
         "bar": pictures.budget_bar(spent, total), "head": ledger.head(),
     }  # fmt: skip
 
