@@ -77,10 +77,10 @@ def test_every_release_says_what_it_means_for_a_person_and_what_may_be_published
         assert re.search(MEANING, sentence), sentence
         assert sentence in " ".join(answers[words][1].split())
         last = answers[words][1].strip().splitlines()[-1]
-        assert last.startswith(f"May I publish this? Yes: {out}"), last
-        assert "No: the records, the ledger," in last
+        assert last.startswith(f"The guarantee covers {out}"), last
+        assert "is acceptable is for the data owner to decide. Do not publish the records, the ledger" in last
     report = plain((hospital / "healed.html").read_text(encoding="utf-8"))
-    assert "May I publish this? Yes: this report and release.json. No: the records," in report
+    assert "The guarantee covers this report and release.json. Whether ε = " in report
 
 
 def test_a_fit_is_not_called_a_draw(answers, hospital):
@@ -94,5 +94,5 @@ def test_what_comes_from_a_seed_may_not_be_published(hospital):
         assert typed("ledger init trials.db --dataset hospital-2026 --epsilon 1 --delta 1e-6")[0] == 0
         _, out = typed("release patients.csv --target smoker --model proportion --epsilon 0.5 --seed 1 --out seeded.json "
                        "--schema schema.yaml --ledger trials.db")  # fmt: skip
-    assert "May I publish this? No: it comes from a fixed seed" in out
+    assert "Not private: this release comes from a fixed seed" in out
     assert "For a person" not in out

@@ -87,4 +87,4 @@ def test_the_demonstration_is_in_plain_words(capsys, monkeypatch, tmp_path):
     out, err = capsys.readouterr()
     report = plain(Path(re.search(r"Reports?: (\S+)", out)[1]).read_text(encoding="utf-8"))
     assert not jargon_in(out + err + report)
-    assert "May I publish this? Yes: model.json and model.html." in out
+    assert "The guarantee covers model.json and model.html. Whether ε = 1 with δ = 10⁻⁶" in out

@@ -1,5 +1,7 @@
 """Writing a report: whole or not at all, never over another file unasked, and refused before anything else."""
 
+import re
+
 import pytest
 
 import onedraw as od
@@ -71,3 +73,19 @@ def test_an_inferred_schema_must_be_answered_for(planned):
     schema = planned.asked.schema.to_dict() | {"inferred_from": "public.csv"}
     page = Page(od.report.plan_html(od.plan(schema, "cost", "linear", epsilon=2.0, n=3000)))
     assert "inferred from public.csv: must be public" in page.text
+
+
+@pytest.mark.finding("newcomer S7", commit="8a7c0fb")
+def test_report_of_a_huge_epsilon_warns_and_never_says_yes(tmp_path):
+    ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.init("patients", od.ApproxDP(200.0, 1e-2))
+    share = od.DPProportion(epsilon=100.0, delta=1e-3, classes=[0, 1], ledger=ledger, dataset="patients").fit(
+        [0, 1] * 50
+    )
+    html = write_report(share.release_, tmp_path / "report.html", ledger=ledger).read_text(encoding="utf-8")
+    chips = re.findall(r'<li class="chip (\w+)">(.+?)</li>', html, re.DOTALL)
+    warned = [words for tone, words in chips if tone in ("fair", "bad", "amber", "red")]
+    assert any("100 of 100 guesses" in words for words in warned)
+    assert "Yes" not in Page(html).text
+    assert "is acceptable is for the data owner to decide" in html
+    assert all(re.search(r'aria-hidden="true">.</span> \w', words) for _, words in chips)

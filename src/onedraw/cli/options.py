@@ -127,10 +127,12 @@ class Spending:
         }  # fmt: skip
 
     def say_written(self, certificate: Any, charged: dict[str, Any], report: Path | None = None) -> None:
-        """Where it is, how to check it, and what may be published: the last lines of every release."""
+        """Print the last lines of every release: where it is, how to check it, and what the guarantee covers."""
+        from onedraw.release.review import cautions
+
         files, place = str(self.out) if report is None else f"{self.out} and {report}", charged["ledger"].place
         check = f"Written to {files}. Check it with: onedraw verify {self.out} --ledger {place}"
-        show_lines(check, certificate.may_publish(files))
+        show_lines(check, *cautions(certificate), certificate.coverage(files))
 
 
 # ── a dataclass as options ───────────────────────────────────────────────────────────────────────────────────

@@ -197,17 +197,11 @@ class Certificate(_Part):
         ]
         return shown_as_html(self.sentence, ("", ""), figures, more="to_json() has the whole certificate.")
 
-    def may_publish(self, files: str = "this file") -> str:
-        """One line for whoever asks: what may leave the house, and what may not."""
-        if self.sentence.startswith(NEVER_PRIVATE):
-            return "May I publish this? No: it comes from a fixed seed and protects nobody. It is for trials."
-        answer = "Yes"
-        if NOT_PROVEN in self.sentence or self.exactness["kind"] in UNPROVEN:
-            answer = "Only if you answer for what is not proven"
-        elif any(note.provenance == "assumed" for note in self.data.notes):
-            answer = "Only if you answer for what the promise does not cover"
-        kept = "No: the records, the ledger, and the curator's notes (what --check and diagnostics show)."
-        return f"May I publish this? {answer}: {files}. {kept}"
+    def coverage(self, files: str = "this file") -> str:
+        """Say what the guarantee covers, how strong it is, and what must not be published."""
+        from .review import coverage
+
+        return coverage(self, files)
 
     def to_json(self) -> str:
         return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

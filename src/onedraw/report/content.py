@@ -22,6 +22,7 @@ from onedraw.privacy.filters import filters_of
 from onedraw.privacy.tradeoff import COMMON
 from onedraw.release import Certificate, Estimates, Release, verify
 from onedraw.release.certificate import STANDING, UNPROVEN
+from onedraw.release.review import Flag, Tone, flags_of, is_proven, strength_flags
 from onedraw.samplers import SEEDED
 
 from . import pictures
@@ -139,6 +140,8 @@ def content(
     reason = interval.reason if isinstance(interval, Estimates) else interval or ""
     verified, unverified = verification(release, ledger)
     attacker = Attacker(promise, certificate.promise.delta)
+    results, evaluation = results_of(certificate, plan, table, why_none=reason), evaluation_words(release)
+    rows = [{"interval": figure[2]} for figure in evaluation["figures"]] if evaluation else results["rows"]
     target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
     return {
         "certificate": certificate,
@@ -146,14 +149,14 @@ def content(
         "title": plan.model.title + (f" of {target}" if target else "") + (f" by {' and '.join(by)}" if by else ""),
         "warnings": warnings_of(certificate, plan, finding=finding, promise=promise, unverified=unverified),
         "seeded": certificate.randomness == SEEDED,
-        "proven": plan.mechanism.proven and certificate.exactness["kind"] not in UNPROVEN,
-        "standing": STANDING[certificate.exactness["kind"]] if plan.mechanism.proven else "Not proven, as published",
+        "proven": is_proven(certificate),
+        "flags": flags_of(certificate, verified=verified, intervals=[bool(row["interval"]) for row in rows]),
         "verified": verified,
-        "may_publish": certificate.may_publish("this report and release.json").split("?", 1),
+        "coverage": certificate.coverage("this report and release.json"),
         "epsilon": shown_up(certificate.promise.epsilon),
         "delta": small(certificate.promise.delta),
-        "results": results_of(certificate, plan, table, why_none=reason),
-        "evaluation": evaluation_words(release),
+        "results": results,
+        "evaluation": evaluation,
         "correlations": correlation_words(correlations(certificate, plan)),
         "attacker": attacker_words(attacker, plan),
         "assumptions": assumption_words(certificate.assumptions),
@@ -346,11 +349,19 @@ def plan_content(planned: Any) -> dict[str, Any]:
     }
     return {
         "title": planned.asked.title[:1].upper() + planned.asked.title[1:],
+        "flags": [
+            Flag(Tone.CHECKED, "No record was read"),
+            Flag(Tone.PLAIN, "Nothing is spent yet"),
+            *strength_flags(plan.guarantee.promise, delta, planned.n),
+        ],
         "budget": str(budget),
         "epsilon": shown_up(budget.epsilon(delta)),
         "delta": small(delta),
         "n": f"{planned.n:,}",
         "unit": plan.guarantee.unit.sentence,
+        "replaced": f"one person's up to {plan.guarantee.unit.records_per_person} record(s)"
+        if schema.person
+        else "one record",
         "dataset": schema.dataset,
         "quantity": plan.model.quantity,
         "names": names[:MOST_NAMES],
