@@ -65,7 +65,7 @@ COMMANDS = {
     "release --model logistic": f"release patients.csv --target stroke --model logistic {ASKED} --out fit.json --report page.html",
     "verify": "verify fit.json --ledger ledger.db",
     "predict": "predict fit.json patients.csv --out predicted.csv",
-    "audit": "audit mean.json --budget demo",
+    "audit": "audit mean.json --effort demo",
 }
 WATCHED = """
 import sys

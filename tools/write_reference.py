@@ -17,9 +17,20 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 COMMAND_LINE = """# The command line
 
-Every command answers `--help`, and `--json` prints one JSON document instead of tables. Exit codes: 0 done, 2 a wrong call,
-3 a promise that is refused, 4 a spent budget. On failure nothing is written. `onedraw --install-completion` adds
-completion to your shell. This page is written from the commands themselves by `make reference`.
+Every command answers `--help`, and `--json` prints one JSON document instead of tables. `onedraw --install-completion`
+adds completion to your shell. This page is written from the commands themselves by `make reference`.
+
+| exit code | what happened | what is written and charged |
+| --- | --- | --- |
+| 0 | The command is done. | what it says |
+| 1 | An error that onedraw does not expect. A release that was charged says so, with the command that finishes it. | as for 5 if it was charged, else nothing |
+| 2 | A wrong call: an option, a file or a name. | nothing |
+| 3 | A guarantee is refused, a certificate does not hold, or an audit found a broken promise. | nothing is charged; an audit writes its results |
+| 4 | The budget does not cover the release. | nothing |
+| 5 | The release was charged but is not finished. | the charge, `OUT.unfinished` (with the command that finishes it) and `OUT.draft`; keep both |
+
+The variables `ONEDRAW_SCHEMA` and `ONEDRAW_LEDGER` in the environment stand for `--schema` and `--ledger` of the commands that
+name them below.
 """
 
 NAMES = """# Python

@@ -14,7 +14,7 @@ def words(text):
 
 
 def test_promise_and_lower_bound_stand_side_by_side(run):
-    code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--budget", "demo")
+    code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--effort", "demo")
     assert code == 0
     assert "diffused, gaussian-mean" in out
     assert "Gaussian DP with μ = 0.2367" in out
@@ -22,13 +22,13 @@ def test_promise_and_lower_bound_stand_side_by_side(run):
 
 
 def test_the_smallest_fault_that_would_be_caught_is_printed(run):
-    code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "gibbs-theorem7", "--budget", "quick")
+    code, out, _ = run("audit", "--model", "mean", "--epsilon", 1, "--mechanism", "gibbs-theorem7", "--effort", "quick")
     assert code == 0
     assert "× 1.41" in out  # the exact profile allows two fifths more weight than Theorem 15 does
 
 
 def test_json_and_figure_are_written(run, tmp_path):
-    arguments = ("--model", "mean", "--epsilon", 2, "--mechanism", "gibbs-gdp", "--budget", "demo", "--seed", 3)
+    arguments = ("--model", "mean", "--epsilon", 2, "--mechanism", "gibbs-gdp", "--effort", "demo", "--seed", 3)
     code, out, _ = run("audit", *arguments, "--json", "--out", "audit.json", "--figure", "audit.png")
     assert code == 0
     printed, written = json.loads(out), json.loads((tmp_path / "audit.json").read_text())
@@ -46,7 +46,7 @@ def test_a_broken_promise_has_exit_code_3(run, monkeypatch, tmp_path):
     """The planted fault: the audited law has 1.3 times the weight that was promised."""
     honest = conjugate.NormalLawCase.scaling
     monkeypatch.setattr(conjugate.NormalLawCase, "scaling", lambda self, factor: honest(self, 1.3 * factor))
-    arguments = ("--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--budget", "demo")
+    arguments = ("--model", "mean", "--epsilon", 1, "--mechanism", "diffused", "--effort", "demo")
     code, out, _ = run("audit", *arguments, "--out", "audit.json")
     assert code == 3
     assert "BROKEN: diffused, gaussian-mean" in out
@@ -58,7 +58,7 @@ def test_a_release_file_is_attacked_at_its_own_numbers(run, tmp_path):
     model = od.models.BetaBernoulli(prior=(1, 1))
     plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=200)
     od.release(plan, np.arange(200) % 2).save(tmp_path / "release.json")
-    code, out, err = run("audit", "release.json", "--budget", "demo", "--json")
+    code, out, err = run("audit", "release.json", "--effort", "demo", "--json")
     assert code == 0, err
     (case,) = json.loads(out)["cases"]
     assert case["name"] == "diffused, beta-bernoulli"
@@ -71,7 +71,7 @@ def test_a_release_of_many_coefficients_is_attacked_along_one_row(run, tmp_path)
     plan = od.calibrate(od.NoisyGradient(), model, od.ApproxDP(1.0, 1e-5), n=30)
     X = np.zeros((30, 3))
     od.release(plan, (X, np.arange(30) % 2)).save(tmp_path / "release.json")
-    code, out, err = run("audit", "release.json", "--budget", "demo")
+    code, out, err = run("audit", "release.json", "--effort", "demo")
     assert code == 0, err
     assert "noisy-gradient, logistic" in out
 
@@ -100,7 +100,7 @@ def fitted(path, name, budget, n=2000, **options):
 
 def test_a_released_fit_is_attacked_at_its_own_numbers_and_its_program_replayed(run, tmp_path):
     plan = fitted(tmp_path / "release.json", "logistic", od.ApproxDP(1.0, 1e-6), pure=False, measured=True)
-    code, out, err = run("audit", "release.json", "--budget", "quick", "--json")
+    code, out, err = run("audit", "release.json", "--effort", "quick", "--json")
     assert code == 0, err
     (case,) = json.loads(out)["cases"]
     assert case["name"] == "perturbed-mode, logistic"
@@ -131,7 +131,7 @@ def test_every_released_fit_can_be_audited(run, tmp_path, name, budget):
         if name == "classes" and options.get("intervals") is None:
             options = {**options, "intervals": False}
         fitted(tmp_path / f"{number}.json", name, budget, **options)
-        code, out, err = run("audit", f"{number}.json", "--budget", "quick", "--json")
+        code, out, err = run("audit", f"{number}.json", "--effort", "quick", "--json")
         assert code == 0, err
         (case,) = json.loads(out)["cases"]
         assert case["passed"]
@@ -156,7 +156,7 @@ def test_a_mechanism_and_model_without_a_case_say_what_to_use_instead(run, tmp_p
         (("--model", "logistic"), "needs the promise"),
         (("--model", "cubic", "--epsilon", "1"), "Choose one of: proportion"),
         (("--model", "mean", "--epsilon", "1", "--mechanism", "magic"), "No mechanism of mean is called 'magic'"),
-        (("--model", "mean", "--epsilon", "1", "--budget", "huge"), "demo, quick, full"),
+        (("--model", "mean", "--epsilon", "1", "--effort", "huge"), "demo, quick, full"),
         (("--model", "mean", "--epsilon", "1", "--rounds", "10"), "counted rounds"),
         (("--model", "mean", "--epsilon", "1", "--confidence", "1.5"), "confidence must lie strictly between 0 and 1"),
         (("--model", "mean", "--epsilon", "-1"), "ε"),
@@ -192,7 +192,7 @@ def test_the_full_audit_says_how_long_before_it_starts(run, monkeypatch):
 
     monkeypatch.setattr(investigation, "investigate", lambda *_, **__: iter(()))
     code, _, err = run(
-        "audit", "--model", "mean", "--epsilon", "1", "--mechanism", "diffused", "--budget", "full", "--json"
+        "audit", "--model", "mean", "--epsilon", "1", "--mechanism", "diffused", "--effort", "full", "--json"
     )
     assert code == 0
     assert "1 case(s), up to 1,000,000 rounds each: about" in words(err)

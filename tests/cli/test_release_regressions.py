@@ -45,7 +45,7 @@ def test_every_model_is_released_reported_verified_and_predicts(run, release, ho
     assert code == 0, err
     assert len(scores.splitlines()) == 4
     if "measured" in mechanism:
-        assert run("audit", "release.json", "--budget", "quick")[0] == 0
+        assert run("audit", "release.json", "--effort", "quick")[0] == 0
 
 
 def test_counts_are_released_reported_audited_and_predicted(run, release, hospital):

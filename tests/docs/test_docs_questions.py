@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -16,7 +17,7 @@ from tests.docs.test_docs_words import jargon_in, plain
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "questions.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| `onedraw (.+?)` \|$", PAGE, flags=re.MULTILINE)
-COMMON = "--schema schema.yaml --ledger ledger.db"
+SET = dict(re.findall(r"(ONEDRAW_\w+)=([\w.]+)", PAGE))
 MEANING = r"For a person: .* guesses right at most \d\d times in 100 .* \(a coin: 50\)\.$"
 
 
@@ -27,9 +28,11 @@ def hospital(tmp_path_factory):
     *written, last = re.search(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1].strip().splitlines()
     script = "\n".join(["set -eu", f'python() {{ {shlex.quote(sys.executable)} "$@"; }}', *written])
     subprocess.run(["bash", "-c", script], cwd=place, check=True)
-    with contextlib.chdir(place):
+    with contextlib.chdir(place), pytest.MonkeyPatch.context() as patch:
+        for name, value in SET.items():
+            patch.setenv(name, value)
         assert typed(last.removeprefix("onedraw "))[0] == 0
-    return place
+        yield place
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ def answers(hospital):
 def typed(words):
     """What `onedraw words` answers, in this process: (exit code, all that it prints)."""
     given, out = sys.argv, io.StringIO()
-    sys.argv = ["onedraw", *shlex.split(words.replace("…", COMMON))]
+    sys.argv = ["onedraw", *shlex.split(words)]
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code = cli.main()
@@ -56,6 +59,24 @@ def typed(words):
 def test_every_row_of_the_page_is_a_command_that_works(answers):
     assert {words: said for words, (code, said) in answers.items() if code or not said.strip()} == {}
     assert "Authentic" in answers["verify healed.json --ledger ledger.db"][1]
+
+
+@pytest.mark.finding("newcomer S16", commit="8a7c0fb")
+def test_first_release_row_runs_as_pasted_into_a_shell(tmp_path):
+    """With the page's own preparations and nothing else."""
+    prepare = re.search(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+    row = next(words for _, words in ROWS if words.startswith("release"))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", f"{prepare}\nonedraw {row}\n"], cwd=tmp_path, env=os.environ | {"PATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "smokers.json").exists()
+
+
+def test_no_row_leaves_out_anything(answers):
+    assert not [words for words in answers if "…" in words]
 
 
 def test_the_page_answers_twenty_questions():

@@ -26,8 +26,8 @@ def audit(
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The promise's ε.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="The promise's δ; 0 means pure.")] = DELTA,
     mechanism: Annotated[str | None, typer.Option("--mechanism", help="Only mechanisms whose name begins so, e.g. gibbs-gdp.")] = None,
-    budget: Annotated[str, typer.Option("--budget", help="demo (5 s), quick (a minute) or full (says how long first).")] = "quick",
-    rounds: Annotated[int | None, typer.Option("--rounds", min=1, max=10**8, help="Rounds of each attack on draws, instead of the budget's.")] = None,
+    effort: Annotated[str, typer.Option("--effort", help="demo (5 s), quick (a minute) or full (says how long first).")] = "quick",
+    rounds: Annotated[int | None, typer.Option("--rounds", min=1, max=10**8, help="Rounds of each attack on draws, instead of the effort's.")] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="With which a bound from draws holds.")] = 0.95,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeats the attacks exactly; nothing here is private.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Also write everything as JSON; must not exist.")] = None,
@@ -49,12 +49,12 @@ def audit(
     for target in (out, figure):
         if target is not None:
             check_writable(target)
-    effort = effort_for(budget)
+    level = effort_for(effort)
     subject, cases, sampler = subject_of(release_file, model, mechanism, epsilon, delta)
-    tasks = tasks_for(cases, effort, rounds=rounds, confidence=confidence, sampler=sampler)
-    found = run(tasks, effort, confidence=confidence, seed=seed)
+    tasks = tasks_for(cases, level, rounds=rounds, confidence=confidence, sampler=sampler)
+    found = run(tasks, level, confidence=confidence, seed=seed)
     document = {
-        **subject, "budget": effort.name, "confidence": confidence, "passed": all(one.passed for one in found),
+        **subject, "effort": level.name, "confidence": confidence, "passed": all(one.passed for one in found),
         "cases": [one.to_dict() for one in found],
     }  # fmt: skip
     if out is not None:
@@ -95,7 +95,7 @@ def effort_for(name: str) -> Any:
     from onedraw.errors import WrongCall
 
     if name not in EFFORTS:
-        raise WrongCall(f"--budget is the effort of the audit: {', '.join(EFFORTS)}; got {name!r}.")
+        raise WrongCall(f"--effort is one of {', '.join(EFFORTS)}; got {name!r}.")
     return EFFORTS[name]
 
 

@@ -50,7 +50,7 @@ STEPS = {
     "verified": ("Verify: the promise is derived again, without the data.",
                  "verify model.json --ledger ledger.db"),
     "audit": ("Audit: does the strongest attack we know show more than is promised?",
-              "audit model.json --budget demo"),
+              "audit model.json --effort demo"),
     "left": ("What is left of the budget, and what was it spent on?",
              "ledger show ledger.db"),
 }  # fmt: skip

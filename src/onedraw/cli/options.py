@@ -7,6 +7,7 @@ much, and the `Options` of the question itself, whose words and defaults are pla
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import click
 import typer
 
 from onedraw.defaults import DELTA
@@ -38,15 +40,19 @@ HeldOut = Annotated[str, typer.Argument(
 )]  # fmt: skip
 
 
-def said(words: str, default: Any = MISSING, metavar: str | None = None) -> Any:
-    return field(default=default, metadata={"words": words, "metavar": metavar})
+ENVIRONMENT = {"--schema": "ONEDRAW_SCHEMA", "--ledger": "ONEDRAW_LEDGER"}
+"""Variables that stand for an option that several commands need."""
+
+
+def said(words: str, default: Any = MISSING, metavar: str | None = None, envvar: str | None = None) -> Any:
+    return field(default=default, metadata={"words": words, "metavar": metavar, "envvar": envvar})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
     """What is asked of a schema, and for how much."""
 
-    schema: Path = said("The schema: what is public about the columns (YAML or JSON).")
+    schema: Path = said("The schema: what is public about the columns (YAML or JSON).", envvar=ENVIRONMENT["--schema"])
     model: str = said(MODELS)
     epsilon: float = said("The budget's ε.")
     target: str | None = said("The column the question is about; a covariance has none.", None)
@@ -86,7 +92,7 @@ class Asking:
 class Spending:
     """Which ledger is charged, for which records, and where the release is written."""
 
-    ledger: str = said("The ledger to charge: a SQLite file or a postgresql:// URL.")
+    ledger: str = said("The ledger to charge: a SQLite file or a postgresql:// URL.", envvar=ENVIRONMENT["--ledger"])
     out: Path = said("Where to write the release; must not exist. Taken before the charge.")
     table: str | None = said(TABLE, None)
     dataset: str | None = said("The dataset's name in the ledger.", None)
@@ -117,6 +123,7 @@ class Spending:
         from onedraw.ledger import Ledger
 
         ledger, words = Ledger.open(self.ledger), sys.argv[1:]
+        words += _from_environment(words)
         for place, printed in ((data, shown_place(data)), (self.ledger, ledger.place)):
             words = [word.replace(place, printed) for word in words]
         for index in [index for index, word in enumerate(words) if word.startswith("--resume")]:
@@ -133,6 +140,15 @@ class Spending:
         files, place = str(self.out) if report is None else f"{self.out} and {report}", charged["ledger"].place
         check = f"Written to {files}. Check it with: onedraw verify {self.out} --ledger {place}"
         show_lines(check, *cautions(certificate), certificate.coverage(files))
+
+
+def _from_environment(words: list[str]) -> list[str]:
+    """Return the options that came from variables, so that the command works where they are not set."""
+    context = click.get_current_context(silent=True)
+    known = {flag for option in context.command.params for flag in option.opts} if context is not None else set()
+    given = {word.partition("=")[0] for word in words}
+    missing = [flag for flag, name in ENVIRONMENT.items() if flag in known - given and os.environ.get(name)]
+    return [word for flag in missing for word in (flag, os.environ[ENVIRONMENT[flag]])]
 
 
 # ── a dataclass as options ───────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +179,9 @@ def _spelled(group: Any) -> Iterator[Parameter]:
         about, listed = one.metadata, one.metadata.get("list_of")
         panel = "Regressions" if one.name in RegressionOptions.__dataclass_fields__ else None
         flag = about.get("flag") or f"--{one.name.replace('_', '-')}"
-        option = typer.Option(flag, help=about["words"], metavar=about["metavar"], rich_help_panel=panel)
+        option = typer.Option(
+            flag, help=about["words"], metavar=about["metavar"], rich_help_panel=panel, envvar=about.get("envvar")
+        )
         default = Parameter.empty if one.default is MISSING else None if listed else one.default
         kind: Any = str | None if listed else hints[one.name]
         yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])

@@ -330,11 +330,11 @@ def _task(case: Any, effort: Effort, allowed: float, rounds: int | None, confide
         return Task(case, 0, "no proven sampler exists for it", exact)
     each, compiling = sampler.seconds_each(case.plan), sampler.compiling
     if compiling and not effort.chains:
-        return Task(case, 0, f"compiling its chain takes longer than --budget {effort.name}", exact)
+        return Task(case, 0, f"compiling its chain takes longer than --effort {effort.name}", exact)
     passes = 1.6 * len(effort.methods) * each
     possible = int(allowed / passes)
     if rounds is None and possible < FEWEST and not effort.thorough:
-        return Task(case, 0, f"drawing takes too long for --budget {effort.name}", exact)
+        return Task(case, 0, f"drawing takes too long for --effort {effort.name}", exact)
     chosen = max(FEWEST, min(effort.rounds, possible)) if rounds is None else rounds
     _check(case, chosen, effort, confidence)
     return Task(case, chosen, "", exact + compiling + chosen * passes, sampler)

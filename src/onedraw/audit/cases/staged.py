@@ -45,7 +45,7 @@ class StagedCase(LawCase):
 
     ran: tuple[tuple[str, float], ...] = ()
 
-    without_draws: ClassVar[str] = "its program is replayed instead, stage by stage, from --budget quick on"
+    without_draws: ClassVar[str] = "its program is replayed instead, stage by stage, from --effort quick on"
 
     def running(self, **times: float) -> Self:
         """The same promise of a program whose numbers are these multiples of the plan's."""
