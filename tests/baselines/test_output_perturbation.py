@@ -1,5 +1,7 @@
 """Output perturbation: how far one record moves a minimum, what is certified of it, and what the noise promises."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -284,3 +286,17 @@ def test_as_published_says_first_that_it_is_not_proven_and_is_charged_nowhere(tm
     ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     with pytest.raises(od.errors.PromiseRefused, match="not proven"):
         od.release(plan, records, ledger=ledger, dataset="d")
+
+
+@pytest.mark.finding("newcomer S20", commit="8a7c0fb")
+@pytest.mark.parametrize("noise", ["norm", "laplace", "gaussian"])
+def test_certificate_names_the_size_of_the_noise(noise):
+    """Without a chosen λ the noise can be hundreds of times the coefficients, which nobody must find out afterwards."""
+    budget = od.ApproxDP(1.0, 1e-6) if noise == "gaussian" else od.PureDP(1.0)
+    model = od.models.Logistic(2, bounds=(-1, 1), scaled=True, prior=od.Gaussian(scale=10.0))
+    plan = od.calibrate(OutputPerturbation(noise), model, budget, n=200)
+    sd = float(re.search(r"standard deviation ([\d.e+]+) in each", plan.heading)[1])
+    generator = np.random.default_rng(3)
+    drawn = [NoisyMinimum().published(plan, np.zeros(3), generator) for _ in range(400)]
+    assert sd > 100.0
+    assert np.std(drawn) == pytest.approx(sd, rel=0.15)

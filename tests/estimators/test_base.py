@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,3 +60,19 @@ def test_a_release_of_many_numbers_shows_some_of_them():
     shown = od.release(plan, (np.zeros((50, 80)), np.zeros(50)))._repr_html_()
     assert shown.count("<tr>") == 61
     assert "and 21 more" in shown
+
+
+@pytest.mark.finding("newcomer S20", commit="8a7c0fb")
+@pytest.mark.parametrize(
+    ("estimator", "parameter", "remedy"),
+    [
+        (od.DPLogisticRegression, "C", "prior_scale="),
+        (od.DPLogisticRegression, "class_weight", "Leave it out"),
+        (od.DPLinearRegression, "max_iter", "no such setting"),
+        (od.DPMean, "bound", "Perhaps bounds?"),
+        (od.DPMean, "zzz", "It takes"),
+    ],
+)
+def test_unknown_parameter_names_estimator_and_remedy(estimator, parameter, remedy):
+    with pytest.raises(TypeError, match=f"{estimator.__name__} has no parameter '{parameter}'.*{re.escape(remedy)}"):
+        estimator(epsilon=1.0, **{parameter: 1})

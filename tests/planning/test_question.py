@@ -81,3 +81,19 @@ def test_in_python_a_plan_speaks_of_arguments_and_never_of_options_to_type(call,
         od.plan(SCHEMA, epsilon=1.0, n=1000, **call)
     assert words in str(refusal.value)
     assert "--" not in str(refusal.value)
+
+
+@pytest.mark.finding("newcomer S20", commit="8a7c0fb")
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("logit", "logistic"), ("poison", "poisson"), ("multinom", "multinomial")]
+)
+def test_unknown_model_names_the_one_that_was_perhaps_meant(typed, meant):
+    with pytest.raises(InvalidModel, match=f"No model is called '{typed}'. Perhaps {meant}?"):
+        od.plan(SCHEMA, "cost", typed, n=1000, epsilon=1.0)
+
+
+@pytest.mark.finding("newcomer S20", commit="8a7c0fb")
+def test_features_that_are_not_scaled_are_no_matter_of_the_budget():
+    model = od.models.Logistic(2, bounds=(0, 9), prior=od.Gaussian(scale=1.0))
+    with pytest.raises(InvalidModel, match="Pass scaled=True"):
+        od.calibrate(od.mechanisms.PerturbedMode(), model, od.ApproxDP(1.0, 1e-6), n=1000)

@@ -74,7 +74,10 @@ class OutputPerturbation(PerturbedFit):
         law = {"norm": "noise in the norm", "laplace": "Laplace noise", "gaussian": "Gaussian noise"}[
             self.law(plan.budget)
         ]
-        return f"{self.title} with {law}{' as published' if self.as_published else ''}"
+        width = len(plan.model.parameter_names)
+        spread = {"norm": math.sqrt(width + 1.0), "laplace": math.sqrt(2.0), "gaussian": 1.0}[self.law(plan.budget)]
+        size = f" of standard deviation {spread * plan.parameters['noise']:.3g} in each number"
+        return f"{self.title} with {law}{' as published' if self.as_published else ''}{size}"
 
     # ── from a budget to numbers, and from numbers to a promise ──────────────────────────────────────────────────────
 

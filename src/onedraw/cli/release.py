@@ -98,7 +98,7 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
         show_lines(f"{len(found)} {described}; {use}.")
     else:
         of = "the columns" if whole else certificate.data.target
-        show_estimates(f"{described} of {of}, in the units of the columns", found)
+        show_estimates(f"{described} of {of}{units(result.plan.model)}", found)
     show_lines(*map(str, found.joint))
     quantiles = isinstance(result.plan.mechanism, ExponentialQuantiles)
     if quantiles and (spread := inter_quartile_range(certificate, result.plan)):
@@ -109,6 +109,14 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
         show_lines(planned.choices.expectation)
     if found.reason:
         show_lines(f"No interval: {found.reason.rstrip('.')}.")
+
+
+def units(model: Any) -> str:
+    """Return what the numbers of a model are: of shares and counts the level they are of, of others the columns' units."""
+    if not model.unit(model.parameter_names[0]):
+        return ", in the units of the columns"
+    what = model.meaning.partition(". ")[0].rstrip(".")
+    return f": {what[:1].lower()}{what[1:]}"
 
 
 def show_estimates(title: str, found: Estimates) -> None:

@@ -14,6 +14,7 @@ page says so.
 from __future__ import annotations
 
 import abc
+import difflib
 import numbers
 import os
 import sys
@@ -155,6 +156,25 @@ def all_or_nothing(fit: Callable[Call, Fitted]) -> Callable[Call, Fitted]:
     return whole
 
 
+SHRINKS = ("C", "alpha", "penalty", "l1_ratio")
+COMPUTES = ("solver", "max_iter", "tol", "n_jobs", "warm_start", "verbose", "dual")
+
+
+def unknown_parameter(estimator: type[BaseEstimator], name: str) -> str:
+    """Return what to say of a parameter that an estimator does not have, but scikit-learn's may have."""
+    known = estimator._get_param_names()
+    close = difflib.get_close_matches(name, known, n=1)
+    if name in SHRINKS and "prior_scale" in known:
+        remedy = "Regularize with prior_scale=…: a smaller scale shrinks more."
+    elif name == "class_weight":
+        remedy = "Leave it out: a record that counts more would be protected less."
+    elif name in COMPUTES:
+        remedy = "Leave it out: the computation has no such setting."
+    else:
+        remedy = f"Perhaps {close[0]}?" if close else f"It takes {', '.join(known)}."
+    return f"{estimator.__name__} has no parameter {name!r}. {remedy}"
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-learn has no types
     """A released estimate with its certificate.
@@ -171,6 +191,11 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
     dataset: Any = None
     random_state: Any = None
     timing: Any = None
+
+    def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
+        if unknown := [name for name in parameters if name not in cls._get_param_names()]:
+            raise TypeError(unknown_parameter(cls, unknown[0]))
+        return super().__new__(cls)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return str(BaseEstimator.__repr__(self._without_password(), N_CHAR_MAX))

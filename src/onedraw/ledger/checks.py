@@ -200,7 +200,7 @@ def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
     unit = 10.0 ** (math.floor(math.log10(left)) - 3) if left > 0 else 1.0
     why = (
         f"At most ε = {math.floor(left / unit) * unit:.4g} is left for a pure release; ask for less, declare a list of "
-        "releases before the first of them (ledger declare), or let whoever answers for the data raise the budget with top_up."
+        "releases before the first of them (ledger declare), or ask the privacy officer to raise the budget (onedraw ledger top-up)."
     )
     if asked.gamma and (alone == math.inf or asked.promise == WORK_ALONE):
         why = (
@@ -210,7 +210,7 @@ def refuse(account: Account, asked: Spend, *, part: str | None) -> NoReturn:
     if not total.kept_by and total.composes_within_budget():
         why = (
             "What stands in this ledger keeps the budget only if all of it was fixed before the first draw, so nothing can be "
-            "added. Let whoever answers for the data raise the budget with top_up."
+            "added. Ask the privacy officer to raise the budget (onedraw ledger top-up)."
         )
     raise BudgetSpent(
         f"The budget of {where} does not cover this release: it is {account.budget}, spent is ε = "

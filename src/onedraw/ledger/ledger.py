@@ -112,7 +112,7 @@ class Ledger:
             if name in turn.accounts.by_name:
                 raise LedgerError(
                     f"The dataset {name!r} has a budget in this ledger already ({turn.accounts.by_name[name].budget}). A second "
-                    "one would forget what was spent. Raise it with top_up, or give the new dataset its own name."
+                    "one would forget what was spent. Raise it (onedraw ledger top-up), or give the new dataset its own name."
                 )
             name = checks.new_name("dataset", name, beside=turn.accounts.by_name)
             return turn.append(Kind.DATASET_OPENED, name, content)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from scipy import optimize, special
 
-from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.problem import FitProblem, FitTarget, Published
@@ -249,7 +249,7 @@ def layout_of(model: Any, categories: Categories) -> Layout:
     """The columns that are measured: scaled to public bounds, or rows of a public norm."""
     features = model.features
     if features.data_norm is None and not features.scaled:
-        raise UnsupportedBudget(
+        raise InvalidModel(
             "Columns are measured by their public ranges, so features must be scaled. Pass scaled=True to the model."
         )
     if categories and features.data_norm is not None:

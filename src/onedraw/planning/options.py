@@ -61,7 +61,7 @@ class RegressionOptions:
         None, "The prior's standard deviation, for columns scaled to [-1, 1].", of=KINDS, power=1
     )
     radius: float | None = option(
-        None, "Of the ball that some mechanisms keep the coefficients in.", of=CONVEX, power=1
+        None, "Maximum norm of the coefficients, for mechanisms that need one.", of=CONVEX, power=1
     )
     response_bound: Any = option(  # noqa: RUF009
         None, "Responses are clamped to it (one number Y: to -Y,Y). Default: the target's declared range.", of=RESIDUALS,

@@ -9,6 +9,7 @@ A plan is made of public numbers alone. Whoever answers for the data can look at
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import re
@@ -196,9 +197,10 @@ def ask(schema: Schema, target: str | None, model: str, options: Options = NOTHI
         return Asked(chosen, None, "covariance", CovarianceQuestion.of_schema(chosen))
     kind = ALIASES.get(model, model)
     if kind not in (*QUESTIONS, *KINDS):
-        raise InvalidModel(
-            f"No model is called {model!r}. Choose one of: {', '.join((*QUESTIONS, 'covariance', *KINDS))}."
-        )
+        known = (*QUESTIONS, "covariance", *KINDS)
+        close = difflib.get_close_matches(str(model), [*known, *ALIASES], n=1, cutoff=0.5)
+        perhaps = f" Perhaps {close[0]}?" if close else ""
+        raise InvalidModel(f"No model is called {model!r}.{perhaps} Choose one of: {', '.join(known)}.")
     if target is None:
         raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
     if kind not in KINDS:
