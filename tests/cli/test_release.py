@@ -272,3 +272,19 @@ def test_a_curator_s_check_needs_a_terminal_and_shows_on_it_alone(run, hospital)
     assert re.search(r"\d\d\.\d %", line)
     assert "not as declared" not in done.stdout
     assert "%" not in (hospital / "release.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.finding("newcomer S20", commit="8a7c0fb")
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({"by": "ward"}, "proportion of outcome: the share of records with the level “yes” within each group"),
+        ({"target": "ward", "model": "histogram"}, "of ward: the share of records with each level"),
+        ({"target": "age", "model": "mean"}, "mean of age, in the units of the columns"),
+    ],
+)
+def test_release_names_the_level_its_numbers_are_of(run, place, changes, title):
+    run("ledger", "init", "ledger.db", "--dataset", "patients-2026", "--epsilon", 3, "--delta", 1e-5)
+    code, out, err = run(*release_arguments(**changes))
+    assert code == 0, err
+    assert title in " ".join(out.split())

@@ -89,3 +89,11 @@ def test_report_of_a_huge_epsilon_warns_and_never_says_yes(tmp_path):
     assert "Yes" not in Page(html).text
     assert "is acceptable is for the data owner to decide" in html
     assert all(re.search(r'aria-hidden="true">.</span> \w', words) for _, words in chips)
+
+
+@pytest.mark.finding("newcomer S9", commit="8a7c0fb")
+def test_report_says_of_membership_what_the_pages_say(releases):
+    """Replacing a record by another one is the change that is protected, so whose record it is, is too."""
+    text = Page(report_html(releases["mean"])).text
+    assert "The promise is about taking part" not in text
+    assert "hard to tell whether the data hold a given record or another instead" in text

@@ -26,7 +26,7 @@ from onedraw.models.fit.problem import FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.measured import Layout
 from onedraw.models.sums import exact_sums
-from onedraw.plans import Mechanism, Plan, Request
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.numbers import fraction_up, sum_up, up
@@ -34,6 +34,9 @@ from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slop
 
 from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
 from .stages import Categories, Stage, apart, check_lattice, largest_total, stage_ratios, ways
+
+FIXED = "the columns, their bounds and levels, the response's bounds or classes"
+"""What the caller fixes without looking at the records."""
 
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: rounding of gradients then matters less."""
@@ -65,8 +68,7 @@ class PerturbedMode(Mechanism):
     prior: bool = False
 
     def heading(self, plan: Plan) -> str:
-        errors = ", with standard errors" if plan.parameters["information_noise"] else ""
-        return f"noise in the equations it solves{errors}"
+        return "noise in the equations it solves"
 
     def calibrate(self, request: Request) -> Plan:
         settings = [self.setting(request, pure=pure) for pure in ways(request, self.pure)]
@@ -154,7 +156,8 @@ class PerturbedMode(Mechanism):
             *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
         ]
         enforced = tuple(Assumption(claim, Provenance.ENFORCED) for claim in claims)
-        return Plan.of(self, request, named, promise, theorem, enforced)
+        declared = fixed_in_advance(request, FIXED)
+        return Plan.of(self, request, named, promise, theorem, (*declared, *enforced))
 
     def target(self, plan: Plan, summary: Any) -> FitTarget:
         return FitTarget(self.problem(plan), summary)

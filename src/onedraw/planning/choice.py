@@ -346,8 +346,10 @@ def why_taken(eligible: list[Choice], terms: Terms) -> str:
             "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
         )
         stronger = " and needs no δ" if numbers["pure"] and not terms.budget.is_pure else ""
-        interval = "with standard errors" if numbers["information_noise"] else "without standard errors at this n and ε"
-        return f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}; {interval}. {decided}"
+        interval = (
+            "may give standard errors" if numbers["information_noise"] else "gives no standard errors at this n and ε"
+        )
+        return f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}. It {interval}. {decided}"
     private, sampling = best.expected.private, best.expected.sampling
     error = f"expected error {private:.3g} per coefficient ({sampling:.3g} without privacy)"
     if math.isnan(private):

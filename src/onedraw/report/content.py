@@ -219,7 +219,9 @@ def attacker_words(attacker: Attacker, plan: Plan) -> dict[str, Any]:
     return {
         "right": f"{math.ceil(round(1000 * right, 5)) / 10:g}",
         "hundred": pictures.hundred(min(math.ceil(round(100 * right, 6)), 100)),
-        "who": "one person's record" if unit == 1 else f"one person's records (up to {unit})",
+        "who": "that one" if unit == 1 else f"one person's records (up to {unit})",
+        "own": "a given record" if unit == 1 else "a given person's records",
+        "others": "another" if unit == 1 else "somebody else's",
         "odds": "any number" if attacker.odds_factor == math.inf else shown_up(attacker.odds_factor, 3),
         "always": attacker.always,
         "common": f"{100 * COMMON:g}",
