@@ -19,13 +19,14 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import special
 
 from onedraw import audit, samplers
 from onedraw.arrays import Array
+from onedraw.audit.attacks import Method
 from onedraw.audit.comparison import excess, share
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, json_object
 from onedraw.mechanisms import Candidates, Plan
@@ -135,8 +136,9 @@ def attack_program(
     def attack(method: str) -> Any:
         if method in BLACK_BOX:
             return audit.blackbox_lower_bound(
-                draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=method, generator=generator
-            )
+                draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=cast(Method, method),
+                generator=generator,
+            )  # fmt: skip
         return audit.membership_attack(
             draw, *logs, rounds=rounds, calibration_rounds=max(200, rounds // 5), threshold=THRESHOLDS[method],
             delta=delta, confidence=each, generator=generator,

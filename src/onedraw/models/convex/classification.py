@@ -24,6 +24,7 @@ from onedraw.models.responses import TWO_CLASSES, Codes, Label, class_labels
 from onedraw.models.row_model import DeclaredModel, TwoClasses
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, root_up, up
+from onedraw.privacy.stored import frozen_value
 
 from .linear_model import ConvexModel, LinearModel, enforced_bounds
 from .losses import (
@@ -114,7 +115,7 @@ class HuberisedHinge(TwoClasses, LinearModel):
         return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, SIGNS)[1], "labels")
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class LogitNormalBernoulli(TwoClasses, LinearModel):
     """A proportion through its log-odds θ, with prior N(mean, variance): Example 17 of the supplement.
 

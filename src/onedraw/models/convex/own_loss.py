@@ -23,6 +23,7 @@ from onedraw.models.responses import Clamped
 from onedraw.models.row_model import DeclaredModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import text
+from onedraw.privacy.stored import frozen_value
 
 from .linear_model import ConvexModel, enforced_bounds
 from .losses import product_up
@@ -58,7 +59,7 @@ class OwnLoss:
         return jax.hessian(self.total)(theta, X, y)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class ConvexLoss(ConvexModel, DeclaredModel):
     """``fn(theta, x, y)``: a pure JAX function, convex in theta (d,) for every row x and response y.
 

@@ -25,6 +25,7 @@ from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.privacy.numbers import fraction_down, fraction_up, sum_up, text
 from onedraw.privacy.perturbed_mode import count_curvature
+from onedraw.privacy.stored import frozen_value
 
 from . import number_losses as losses
 from .linear_model import LinearModel
@@ -198,7 +199,7 @@ class CountRegression(LinearModel):
         return Clamped(0.0, float(self.largest))
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class BoundedResidualGLM(LinearModel):
     """A generalised linear model with canonical link whose residual |y − g⁻¹(θᵀx)| is at most ``residual_bound``.
 

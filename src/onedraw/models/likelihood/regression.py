@@ -21,6 +21,7 @@ from onedraw.models.model import MOST_PARTS, ODDS, RATES, OwnFunctions, count, d
 from onedraw.models.priors import Prior
 from onedraw.models.responses import TWO_CLASSES, Codes, Signs, class_labels
 from onedraw.models.row_model import DeclaredModel, TwoClasses
+from onedraw.privacy.stored import frozen_value
 
 from .continuous import Gamma, GaussianNoise, StudentT
 from .density import Likelihood
@@ -204,7 +205,7 @@ class Network(LikelihoodModel, DeclaredModel):
         return (*first, *(f"{output}: {end}" for output in outputs for end in ends))
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class Predictor(LikelihoodModel, DeclaredModel):
     """``fn(theta, x)``: a pure JAX function of the coefficients (``dimension`` of them) and one row, that returns the
     likelihood's predictor: log-odds, K scores, a mean, the logarithm of a mean.

@@ -33,6 +33,7 @@ from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKern
 from onedraw.models.model import Bound, OwnFunctions, described, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
+from onedraw.privacy.stored import frozen_value
 
 if TYPE_CHECKING:
     from .trace import Program
@@ -123,7 +124,7 @@ class WrittenPrior:
         return {"prior": "as written", "sites": {name: list(shape) for name, shape in self.sites}}
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class NumpyroModel(LikelihoodModel):
     """``fn(X, y=None)``, a NumPyro model of rows X (n × features) and one response each; see `from_numpyro`.
 
