@@ -101,7 +101,7 @@ class Spending:
         "Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.", None
     )
 
-    by: str | None = said("Who asks for this release; the ledger keeps it.", None)
+    requested_by: str | None = said("Who asks for this release; the ledger keeps it.", None)
     purpose: str | None = said("What the release is for; the ledger keeps it.", None)
 
     def check_places(self, report: Path | None = None) -> None:
@@ -132,7 +132,7 @@ class Spending:
             del words[index : index + (1 if "=" in words[index] else 2)]
         return {
             "ledger": ledger, "dataset": self.dataset, "random_state": self.seed, "out": self.out, "resume": self.resume,
-            "by": self.by, "purpose": self.purpose, "how_to_resume": f"{shlex.join(['onedraw', *words])} --resume ENTRY",
+            "by": self.requested_by, "purpose": self.purpose, "how_to_resume": f"{shlex.join(['onedraw', *words])} --resume ENTRY",
         }  # fmt: skip
 
     def say_written(self, certificate: Any, charged: dict[str, Any], report: Path | None = None) -> None:

@@ -93,14 +93,14 @@ class Planned:
     def release(
         self, source: Any, *, ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
         accept: Collection[str] | str = (), out: str | os.PathLike[str] | None = None, random_state: int | None = None,
-        timing: str | None = None,
+        timing: str | None = None, by: str | None = None, purpose: str | None = None,
     ) -> Release:  # fmt: skip
         """Release what was planned from a frame or file that has the columns of the schema: ledger first, then the records."""
         records = read(source, self.asked.schema, target=self.asked.target, measure=self.asked.measure)
         opened = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
         return release_by(
             self.plan, records, ledger=opened, dataset=dataset or self.dataset, accept=accept, random_state=random_state,
-            timing=timing, label=self.asked.label, out=out,
+            timing=timing, label=self.asked.label, out=out, by=by, purpose=purpose,
         )  # fmt: skip
 
 
