@@ -114,7 +114,7 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "cannot be read as 'top-up'": [BOOK, OPENED, (*TOPPED_UP[:3], {"budget": 3})],
     "does not have the form of 'closed'": [BOOK, OPENED, (*CLOSED[:3], {"reason": "none"})],
     "a text was expected": [BOOK, OPENED, RESERVED, (*SETTLED[:3], {"certificate": 7})],
-    "reads up to 3": [(*BOOK[:3], {"format": 4})],
+    "reads up to 4": [(*BOOK[:3], {"format": 5})],
 }
 
 

@@ -83,8 +83,8 @@ def test_a_ledger_of_a_newer_format_is_refused(tmp_path: Path) -> None:
         Ledger.open(path)
     place = storage_at(path)
     assert not place.check(create=True)
-    place.create(new_event(START, Kind.BOOK_OPENED, entry="e", dataset="", content={"format": 4, "more": 1}))
-    with pytest.raises(LedgerError, match=r"format 4, this version .* up to 3.*Upgrade"):
+    place.create(new_event(START, Kind.BOOK_OPENED, entry="e", dataset="", content={"format": 5, "more": 1}))
+    with pytest.raises(LedgerError, match=r"format 5, this version .* up to 4.*Upgrade"):
         Ledger.open(path)
 
 

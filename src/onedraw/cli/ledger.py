@@ -101,13 +101,21 @@ def _promises(path: Path) -> list[tuple[Any, float]]:
 
 
 @group.command("top-up")
-def top_up(place: Place, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0, as_json: AsJson = False) -> None:
+def top_up(
+    place: Place,
+    dataset: Dataset,
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
+    by: Annotated[str | None, typer.Option("--by", help="Who decides so, for the record.")] = None,
+    note: Annotated[str | None, typer.Option("--note", help="Why, for the record.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """Give a dataset a new, larger budget. The old one and every spend stay in the ledger."""
     from onedraw.ledger import Ledger
     from onedraw.privacy import epsilon_delta
 
     ledger, budget = Ledger.open(place), epsilon_delta(epsilon, delta)
-    ledger.top_up(dataset, budget)
+    ledger.top_up(dataset, budget, by=by, note=note)
     answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": ledger.head()},
          f"{dataset} now has {budget}.")  # fmt: skip
 
@@ -267,14 +275,18 @@ def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
     from onedraw.privacy import Promise
 
     part = f"part {payload['part']}" if payload.get("part") else ""
+    names = {"purpose": "for", "by": "by", "request": "request", "note": "note:"}
+    said = [f"{words} {payload[name]}" for name, words in names.items() if payload.get(name)]
     match kind:
         case "dataset-opened" | "top-up":
-            return f"budget {Promise.from_dict(payload['budget'])}"
+            return "; ".join([f"budget {Promise.from_dict(payload['budget'])}", *said])
         case "reserved":
             seeded = "SEEDED, not private" if payload["seeded"] else ""
             alone = f"by itself ε = {number(_alone(json.dumps(payload['promise']), delta))} at δ = {number(delta)}"
             padded = "" if payload.get("timing") is None else f"with padded work (γ₂ = {number(payload['timing'])})"
-            return "; ".join(filter(None, [payload["label"], part, seeded, alone, padded]))
+            return "; ".join(filter(None, [payload["label"], part, seeded, alone, padded, *said]))
+        case "attempted" if not payload["timing"]:
+            return f"first draw of entry {payload['of']} begins, paid by its reservation"
         case "attempted":
             return f"another attempt at entry {payload['of']}; padded work, γ₂ = {number(payload['timing'])}"
         case "declared":

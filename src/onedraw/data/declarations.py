@@ -78,7 +78,7 @@ def plain(text: str) -> str:
     if found := acting(text):
         raise ValueError(
             f"{text!r} holds {', '.join(map(ascii, found))}, which would act on a terminal, a report or a table instead of "
-            "being shown there. Use printable characters"
+            "being shown there, or show nothing. Use visible characters"
         )
     return text
 

@@ -110,7 +110,7 @@ def evaluate(
     bins: int | None = None, batch: bool = False, level: float = 0.95,
     ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
     random_state: int | None = None, out: str | os.PathLike[str] | None = None, resume: str | None = None,
-    how_to_resume: str = "",
+    how_to_resume: str = "", by: str | None = None, purpose: str | None = None,
 ) -> Evaluation:  # fmt: skip
     """Accuracy, confusion matrix, ROC, AUC, calibration of a classifier, or RMSE and R² of a regressor, released once.
 
@@ -135,7 +135,7 @@ def evaluate(
     plan = calibrate(AddedNoise(), table, budget, n=len(judged), records_per_person=judged.records_per_person)
     found = release(
         plan, judged, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state,
-        label="evaluation", notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
+        label="evaluation", notes=notes, out=out, resume=resume, how_to_resume=how_to_resume, by=by, purpose=purpose,
     )  # fmt: skip
     kept = replace(found, diagnostics={})
     return Evaluation(kept, scores_of(kept.certificate, kept.plan, level))
@@ -196,6 +196,7 @@ def choose(
     classes: Labels | None = None, bounds: Range | None = None, largest_error: float | None = None, batch: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None, random_state: int | None = None,
     out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "",
+    by: str | None = None, purpose: str | None = None,
 ) -> Chosen:  # fmt: skip
     """The one of ``models`` (by name, or in order) that does best on held-out records, chosen for one charge.
 
@@ -223,7 +224,7 @@ def choose(
     plan = calibrate(ExponentialChoice(), table, budget, n=len(first), records_per_person=most)
     found = release(
         plan, Losses(len(first), losses), ledger=opened(ledger), dataset=dataset or first.dataset, out=out,
-        random_state=random_state, label="choice", resume=resume, how_to_resume=how_to_resume,
+        random_state=random_state, label="choice", resume=resume, how_to_resume=how_to_resume, by=by, purpose=purpose,
         notes=(Assumption(FITTED_BEFORE, Provenance.DECLARED), *dict.fromkeys(one for _, notes, _ in parts for one in notes)),
     )  # fmt: skip
     place = int(found.draws[0, 0])

@@ -8,6 +8,7 @@ caller answers for it.
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from onedraw.models.responses import Codes
 from onedraw.models.tables.scores import Judged
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release
+from onedraw.release.certificate import certificate_from
 from onedraw.release.predictions import Predictor
 from onedraw.release.verification import verify
 
@@ -167,7 +169,7 @@ def _by_release(
     kind: Kind = release.predictor.classes if hasattr(column, "labels") else column.ends
     said = Said(release.certificate.to_json(), tuple(schema.columns))
     held = Judged(records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset)
-    named = f"the release of plan {release.certificate.plan_digest[:16]}…"
+    named = f"the release whose certificate has the digest {release.certificate.digest[:16]}…"
     return held, _notes(named, ours=True, batch=False), kind
 
 
@@ -194,7 +196,7 @@ class Said(Reading):
 
 @lru_cache(maxsize=8)
 def _known(text: str) -> tuple[Predictor, Schema]:
-    release = Release(Certificate.model_validate_json(text))
+    release = Release(certificate_from(json.loads(text)))
     return release.predictor, Schema.from_dict(release.certificate.data.declared or {})
 
 

@@ -251,6 +251,10 @@ class Entry:
     part: str | None
     hash: str
     certificate: str | None = None
+    timing: float = 0.0
+    """γ₂ of a padded draw."""
+    begun: bool | None = False
+    """Whether a padded draw was begun under it, which the reservation has paid; None in formats that did not note it."""
 
 
 @dataclass(eq=False)
@@ -297,7 +301,8 @@ class Accounts:
             return Account(event.dataset, unit=unit, note=note, **_budget(content))
         if account is None:
             raise _Impossible(f"the dataset {event.dataset!r} was never opened")
-        _require(not account.closed, f"the dataset {event.dataset!r} was closed before")
+        paid = event.kind == Kind.ATTEMPTED and content["timing"] == 0.0  # by a reservation from before it was closed
+        _require(paid or not account.closed, f"the dataset {event.dataset!r} was closed before")
         part = content.get("part")
         _require(part is None or part in account.sizes, f"the part {part!r} was never declared")
         match event.kind:
@@ -322,15 +327,21 @@ class Accounts:
                 of = self.entries.get(content["of"])
                 if of is None or of.dataset != event.dataset or of.certificate is not None:
                     raise _Impossible("it is an attempt at what was never reserved, or has left")
-                return account.attempted(_share(content["timing"]), part=of.part)
+                timing = _share(content["timing"])
+                _require(timing or of.begun is not True, "it begins a draw again and pays nothing")
+                self.entries[content["of"]] = replace(of, begun=True)
+                return account.attempted(timing, part=of.part) if timing else account
         spend = _spend(content)
         _require(type(content["seeded"]) is bool, "the seeded mark must be true or false")
         _require(event.entry not in self.entries, "its entry was reserved before")
-        self.entries[event.entry] = Entry(event.dataset, part, event.hash)
+        timing, begun = content.get("timing") or 0.0, None if "plan" in content else False
+        self.entries[event.entry] = Entry(event.dataset, part, event.hash, timing=timing, begun=begun)
         return account.charged(spend.promise, gamma=spend.gamma, part=part)
 
 
-TEXTS = frozenset({"certificate", "note", "of", "partition"})  # of what an event says
+REMARKS = frozenset({"request", "by", "note", "purpose"})
+"""Texts that may be null."""
+TEXTS = frozenset({"certificate", "fingerprint", "of", "partition"}) | REMARKS  # of what an event says
 
 
 class _Impossible(Exception):
@@ -349,11 +360,13 @@ def _content(event: Event) -> dict[str, Any]:
     _require(first == (event.sequence == 1), "a ledger is opened by its first event and only by it")
     if first:
         check_format(content["format"])  # before its fields: a newer format may have others
-    known = frozenset(content) in (FIELDS[event.kind], EARLIER_FIELDS.get(event.kind))
+    known = frozenset(content) in (FIELDS[event.kind], *EARLIER_FIELDS.get(event.kind, ()))
     _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
-    _require(
-        all(isinstance(content[name], str) for name in TEXTS & content.keys()), "a text was expected in its payload"
+    opened = event.kind == Kind.DATASET_OPENED  # whose note is a text, if an empty one
+    texts = (
+        content[name] for name in TEXTS & content.keys() if content[name] is not None or opened or name not in REMARKS
     )
+    _require(all(isinstance(text, str) for text in texts), "a text was expected in its payload")
     return content
 
 

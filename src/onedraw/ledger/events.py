@@ -7,22 +7,24 @@ head as it was.
 
 Stored per event: ``sequence`` (1, 2, 3, …), ``entry`` (a random id; a settlement has its reservation's),
 ``kind``, ``dataset``, ``payload`` (canonical JSON), ``previous`` (the hash before), ``hash`` (SHA-256 of the
-canonical JSON list of the six others). Payloads, format 3:
+canonical JSON list of the six others). Payloads, format 4:
 
 | kind | payload, besides ``library`` (the version that wrote it) |
 | --- | --- |
 | book-opened | ``time``, ``format`` |
 | dataset-opened | ``time``, ``budget`` (a promise), ``unit``, ``note``, ``order`` (of its Rényi filter) or null |
-| top-up | ``time``, ``budget``, ``order``: replaces the budget, never by a stronger one |
+| top-up | ``time``, ``budget``, ``order``, ``by``, ``note``: replaces the budget, never by a stronger one |
 | closed | ``time``: nothing may be reserved any more |
 | parts-declared | ``time``, ``partition``, ``sizes`` (part → number of records) |
 | declared | ``time``, ``items`` (each ``promise`` and ``gamma``), ``delta`` or null, ``part`` or null, ``label`` |
-| reserved | ``time``, ``promise``, ``gamma``, ``timing`` or null, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
-| attempted | ``time``, ``of`` (a reservation's entry, drawn again), ``timing`` |
+| reserved | ``time``, ``promise``, ``gamma``, ``timing`` or null, ``part`` or null, ``seeded``, ``label``, ``fingerprint`` (of the question), ``request`` (a digest), ``by``, ``note``, ``purpose`` |
+| attempted | ``time``, ``of`` (the entry of a padded reservation whose draw begins), ``timing`` (0 for its first draw, which it has paid) |
 | settled | ``certificate`` (a digest) |
 
 ``timing`` is γ₂ of a draw whose work is padded (samplers/padding.md), 0 where work is constant, null where running time is not covered.
-Format 1 had no ``order`` and no declarations, format 2 no ``timing`` and no attempts; what they wrote is read for ever.
+``request``, ``by``, ``note`` and ``purpose`` are null where nothing was said. Format 1 had no ``order`` and no declarations, format 2
+no ``timing`` and no attempts; until format 3 a reservation held the digest of its ``plan`` instead of a fingerprint, and its first
+draw was not noted. What they wrote is read for ever.
 
 A settlement has no time: what lies between reserving and settling is how long the sampler ran, and that
 depends on the records.
@@ -41,7 +43,7 @@ from typing import Any
 from onedraw import __version__
 from onedraw.errors import LedgerError
 
-FORMAT = 3
+FORMAT = 4
 GENESIS = "0" * 64
 
 Row = tuple[Any, ...]
@@ -62,18 +64,37 @@ class Kind(StrEnum):
 FIELDS: Mapping[str, frozenset[str]] = {
     Kind.BOOK_OPENED: frozenset({"library", "time", "format"}),
     Kind.DATASET_OPENED: frozenset({"library", "time", "budget", "unit", "note", "order"}),
-    Kind.TOP_UP: frozenset({"library", "time", "budget", "order"}),
+    Kind.TOP_UP: frozenset({"library", "time", "budget", "order", "by", "note"}),
     Kind.CLOSED: frozenset({"library", "time"}),
     Kind.PARTS_DECLARED: frozenset({"library", "time", "partition", "sizes"}),
     Kind.DECLARED: frozenset({"library", "time", "items", "delta", "part", "label"}),
-    Kind.RESERVED: frozenset({"library", "time", "promise", "gamma", "timing", "part", "seeded", "label", "plan"}),
+    Kind.RESERVED: frozenset(
+        {
+            "library",
+            "time",
+            "promise",
+            "gamma",
+            "timing",
+            "part",
+            "seeded",
+            "label",
+            "fingerprint",
+            "request",
+            "by",
+            "note",
+            "purpose",
+        }
+    ),
     Kind.ATTEMPTED: frozenset({"library", "time", "of", "timing"}),
     Kind.SETTLED: frozenset({"library", "certificate"}),
 }
-EARLIER_FIELDS: Mapping[str, frozenset[str]] = {
-    kind: FIELDS[kind] - {later}
-    for kind, later in ((Kind.DATASET_OPENED, "order"), (Kind.TOP_UP, "order"), (Kind.RESERVED, "timing"))
+_RESERVED = frozenset({"library", "time", "promise", "gamma", "timing", "part", "seeded", "label", "plan"})
+EARLIER_FIELDS: Mapping[str, tuple[frozenset[str], ...]] = {
+    Kind.DATASET_OPENED: (FIELDS[Kind.DATASET_OPENED] - {"order"},),
+    Kind.TOP_UP: (FIELDS[Kind.TOP_UP] - {"by", "note"}, FIELDS[Kind.TOP_UP] - {"by", "note", "order"}),
+    Kind.RESERVED: (_RESERVED, _RESERVED - {"timing"}),
 }
+"""Forms of a payload that earlier formats wrote."""
 
 
 @dataclass(frozen=True, slots=True)

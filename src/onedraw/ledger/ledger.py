@@ -117,14 +117,16 @@ class Ledger:
             name = checks.new_name("dataset", name, beside=turn.accounts.by_name)
             return turn.append(Kind.DATASET_OPENED, name, content)
 
-    def top_up(self, dataset: str, budget: Promise) -> Event:
+    def top_up(self, dataset: str, budget: Promise, *, by: str | None = None, note: str | None = None) -> Event:
         """Replace the budget by one that is no stronger: everything accepted before stays within it.
 
-        What is proven afterwards is the new budget, provided that it was not chosen in view of the draws.
+        What is proven afterwards is the new budget, provided that it was not chosen in view of the draws. ``by`` and ``note`` say
+        who decided so, and why.
         """
+        said = checks.remarks(by=by, note=note)
         with self._turn() as turn:
             account = checks.open_account(turn.accounts, dataset)
-            content = _budget(budget)
+            content = _budget(budget) | said
             if not account.budget.implies(budget):
                 raise LedgerError(
                     f"The budget of {account.dataset!r}, {account.budget}, is not proven to imply {budget}, and a budget can "
@@ -158,7 +160,8 @@ class Ledger:
 
     def reserve(
         self, dataset: str, promise: Promise, *, gamma: float = 0.0, timing: float | None = None, part: str | None = None,
-        seeded: bool = False, label: str = "", plan_digest: str = "", entry: str | None = None,
+        seeded: bool = False, label: str = "", fingerprint: str = "", entry: str | None = None, request: str | None = None,
+        by: str | None = None, note: str | None = None, purpose: str | None = None,
     ) -> Reservation:  # fmt: skip
         """Spend: write the promise into the ledger before any record is read, or raise `BudgetSpent`.
 
@@ -168,7 +171,8 @@ class Ledger:
         variation allowance of an inexact draw, an entry of its own (mathematics.md §1); ``timing`` is that of padded work (γ₂,
         samplers/padding.md), None where running time is not covered, and counts like it. A promise that stands in a
         declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name
-        that the caller noted down beforehand.
+        that the caller noted down beforehand. ``fingerprint`` names the question: a release under this entry must have the same
+        (`Planned.fingerprint`). ``request`` is the digest of an approved request; ``by``, ``note`` and ``purpose`` are remarks.
         """
         promise, gamma = checks.checked_promise(promise), checks.checked_share(gamma)
         timing = None if timing is None else checks.checked_share(timing)
@@ -179,7 +183,8 @@ class Ledger:
             "timing": timing,
             "seeded": bool(seeded),
             "label": checks.line("label", label),
-            "plan": checks.line("plan_digest", plan_digest),
+            "fingerprint": checks.line("fingerprint", fingerprint),
+            **checks.remarks(request=request, by=by, note=note, purpose=purpose),
         }
         with self._turn() as turn:
             account = checks.open_account(turn.accounts, dataset)
@@ -191,16 +196,23 @@ class Ledger:
                 return Reservation(event.entry, account.dataset, event.hash, event.sequence)
         checks.refuse(account, Spend(promise, together), part=part)
 
-    def attempt(self, reservation: Reservation, timing: float) -> Event:
-        """Spend the γ₂ of padded work once more, before what was reserved is drawn again; or raise `BudgetSpent`.
+    def begin(self, reservation: Reservation) -> Event | None:
+        """Note that a padded draw begins; the reservation has paid for the first, each further one spends its γ₂ again.
 
-        An attempt that was interrupted let nothing out but its work: its draw costs nothing (samplers/padding.md).
+        An attempt that was interrupted let nothing out but its work, so its draw costs nothing (samplers/padding.md). Raises
+        `BudgetSpent` if there is no room for another one. Returns None, and notes nothing, if the work is not padded.
         """
-        timing = checks.checked_share(timing)
         with self._turn() as turn:
             entry = checks.open_entry(turn.accounts, reservation)
-            account = checks.open_account(turn.accounts, entry.dataset)
-            if account.attempted(timing, part=entry.part).within_budget(entry.part):
+            if not entry.timing:
+                return None
+            timing, account = (
+                0.0 if entry.begun is False else entry.timing,
+                checks.account_of(turn.accounts, entry.dataset),
+            )
+            if timing:
+                account = checks.open_account(turn.accounts, entry.dataset)
+            if not timing or account.attempted(timing, part=entry.part).within_budget(entry.part):
                 return turn.append(Kind.ATTEMPTED, entry.dataset, {"of": reservation.entry, "timing": timing})
         checks.refuse(account, Spend(WORK_ALONE, timing), part=entry.part)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +26,18 @@ from onedraw.mechanisms import plan_from_dict
 from onedraw.plain_text import acting, escaped, shown_as_html, texts_in
 from onedraw.plans import Plan, digest_of
 
-FORMAT: Final = "onedraw certificate 1"
+FORMAT: Final = "onedraw certificate 2"
+
+WORDING: Final = 1
+"""Version of the sentences that `Statement` writes. Raise it with every change of a sentence that an issued certificate can hold:
+`verify` compares the sentences of this wording only."""
+
+PROSE = (
+    "wording", "sentence", "timing.sentence", "unit", "mechanism.theorem", "plan.guarantee.theorem", "plan.guarantee.assumptions",
+    "exactness.numeric", "exactness.evidence", "exactness.statement", "assumptions", "randomness", "numeric_model",
+    "draw.quantity",
+)  # fmt: skip
+"""Fields written for people. No decision reads them; each says again what a structured field holds."""
 
 NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
 NOT_PROVEN = "NOT PROVEN, as published: "
@@ -71,6 +82,8 @@ class PromiseStatement(_Part):
 
 class MechanismStatement(_Part):
     name: str
+    proven: bool
+    """False for a published calibration whose proof does not hold."""
     theorem: str
     parameters: dict[str, Any]
 
@@ -108,8 +121,10 @@ class EngineStatement(_Part):
 class DataStatement(_Part):
     """What the caller declared about the records; no value in it comes from them."""
 
-    optional = ("notes", "declared", "measure", "engine")
+    optional = ("dataset", "notes", "declared", "measure", "engine")
 
+    dataset: str | None = None
+    """Name of the data set, as the ledger has it."""
     target: str | None = None
     schema_digest: str | None = None
     inferred_from: str | None = None
@@ -158,21 +173,25 @@ class Certificate(_Part):
 
     optional = ("timing",)
 
-    format: Literal["onedraw certificate 1"] = FORMAT
+    format: Literal["onedraw certificate 2"] = FORMAT
+    wording: int = Field(ge=0)
+    """Version of its sentences. A reader with another `WORDING` compares the numbers alone."""
     sentence: str
     promise: PromiseStatement
-    timing: TimingStatement | None = None
-    neighbours: str
+    timing: TimingStatement | None
+    neighbors: str
     unit: str
     n: int = Field(ge=1)
     mechanism: MechanismStatement
     plan: dict[str, Any]
-    plan_digest: str
+    fingerprint: str
+    """Digest of the question (`fingerprint_of`): the plan page and the reservation in the ledger state the same."""
     sampler: dict[str, Any]
     sampler_choice: str
     exactness: dict[str, Any]
-    exactness_cost: str
     assumptions: list[AssumptionStatement]
+    seeded: bool
+    """True for a draw from a fixed seed, which protects nobody."""
     randomness: str
     numeric_model: str
     lattice: float = Field(gt=0)
@@ -199,10 +218,10 @@ class Certificate(_Part):
 
     def may_publish(self, files: str = "this file") -> str:
         """One line for whoever asks: what may leave the house, and what may not."""
-        if self.sentence.startswith(NEVER_PRIVATE):
+        if self.seeded:
             return "May I publish this? No: it comes from a fixed seed and protects nobody. It is for trials."
         answer = "Yes"
-        if NOT_PROVEN in self.sentence or self.exactness["kind"] in UNPROVEN:
+        if not self.mechanism.proven or self.exactness.get("kind") in UNPROVEN:
             answer = "Only if you answer for what is not proven"
         elif any(note.provenance == "assumed" for note in self.data.notes):
             answer = "Only if you answer for what the promise does not cover"
@@ -265,7 +284,7 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
         ) from error
     try:
         document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_a_double, parse_float=_a_double)
-        certificate = Certificate.model_validate(document)
+        certificate = certificate_from(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the document"
@@ -276,6 +295,14 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
     for where in differences(document, certificate.model_dump(mode="json")):
         raise reject(f"{escaped(where)} does not stand there as it would have been written")
     return certificate
+
+
+def certificate_from(document: Any) -> Certificate:
+    """Return the certificate of a parsed document, of this format or of the one before."""
+    from .earlier import FIRST_FORMAT, FirstCertificate
+
+    first = isinstance(document, dict) and document.get("format") == FIRST_FORMAT
+    return (FirstCertificate if first else Certificate).model_validate(document)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -294,14 +321,11 @@ def _a_double(digits: str) -> float:
 
 def rebuild_plan(certificate: Certificate) -> Plan:
     with rejecting("its plan is not one a mechanism could have made"):
-        plan = plan_from_dict(certificate.plan)
-    if plan.digest != certificate.plan_digest:
-        raise reject("its plan is not the one whose digest it states")
-    return plan
+        return plan_from_dict(certificate.plan)
 
 
 def check_texts(document: Any) -> None:
-    """No text of it acts on the terminal, report or table where it is read."""
+    """Refuse a text that acts on the terminal, report or table where it is read, or that holds what nobody sees."""
     for text in texts_in(document):
         if acting(text):
             raise reject("a text in it holds line ends, escape sequences or other characters that cannot be shown")
@@ -323,6 +347,11 @@ def rejecting(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise reject(f"{what} ({error})") from error
+
+
+def is_under(where: str, places: Iterable[str]) -> bool:
+    """Return whether a path of a document is one of ``places`` or lies below one."""
+    return any(where == place or where.startswith(f"{place}.") for place in places)
 
 
 def differences(written: Any, rebuilt: Any, where: str = "") -> Iterator[str]:

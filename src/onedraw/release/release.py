@@ -33,12 +33,13 @@ from onedraw.ledger.events import GENESIS
 from onedraw.models import BetaTarget, ConvexModel, Table
 from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
-from onedraw.plans import Plan
+from onedraw.plans import Plan, digest_of
 from onedraw.privacy import Assumption, certify
 from onedraw.samplers.padding import PADDED, Padding
 from onedraw.samplers.sampler import Sample, Sampler
 
 from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_for
+from .fingerprint import dataset_name
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
@@ -52,7 +53,8 @@ def release(
     plan: Plan, data: Any, *, sampler: Sampler | None = None, ledger: Ledger | None = None, dataset: str | None = None,
     accept: Collection[str] | str = (), lattice: float | None = None, random_state: int | None = None,
     timing: str | None = None, part: str | None = None, label: str = "", notes: tuple[Assumption, ...] = (),
-    out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "",
+    out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "", by: str | None = None,
+    purpose: str | None = None,
 ) -> Release:  # fmt: skip
     """Draw once (or ``plan.draws`` times) from the calibrated posterior and let the result out with a certificate.
 
@@ -70,10 +72,11 @@ def release(
     | ``notes`` given | they stand among the assumptions; those that are assumed also in the first line |
     | ``out`` exists, is claimed by another release, or has no space | `CannotWrite`, nothing spent |
     | a crash after the charge | the spend stands, nothing left; the same call with ``resume=entry`` finishes it |
-    | ``resume`` of another plan, promise, dataset, part, label, timing or seed | `LedgerError`, nothing drawn |
+    | ``resume`` of another question (`fingerprint_of`), promise, dataset, part, label, timing or seed | `LedgerError`, nothing drawn |
     | ``resume`` of an entry that is settled | the certificate that left, if it is at ``out``; otherwise `LedgerError` |
 
-    ``how_to_resume`` stands beside an unfinished ``out`` for people, with ENTRY in place of the entry.
+    ``how_to_resume`` stands beside an unfinished ``out`` for people, with ENTRY in place of the entry. The ledger keeps ``by``,
+    who asks for the release, and its ``purpose``.
     """
     from onedraw import samplers
 
@@ -89,15 +92,16 @@ def release(
     spacing = spacing_for(plan.model.prior_scale, lattice)
     check_data(plan, sampler, data, padding)
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
+    named = dataset_name(dataset, data.schema.dataset if isinstance(data, Records) else None)
     words = Statement(
         plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None, epsilon=epsilon,
-        data=describe(plan, data, notes), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        data=describe(plan, data, notes, named), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
         timing=NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=epsilon),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)
     randomness = source_of_randomness(sampler, random_state)
 
-    payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
+    payment = payment_for(ledger, words, label=label, part=part, resume=resume, by=by, purpose=purpose)
     entry = None
     if payment.ledger is not None:
         entry = LedgerEntry(dataset=payment.spend["dataset"], entry=payment.entry, head=GENESIS)
@@ -145,14 +149,14 @@ def source_of_randomness(sampler: Sampler, random_state: int | None) -> Any:
 
 
 def payment_for(
-    ledger: Ledger | None, dataset: str | None, data: Any, words: Statement, *, label: str, part: str | None, resume: str | None
+    ledger: Ledger | None, words: Statement, *, label: str, part: str | None, resume: str | None, by: str | None, purpose: str | None
 ) -> Payment:  # fmt: skip
     """What is to be charged, and under which entry: to the name the caller gave the dataset; without a ledger, to none."""
     if ledger is None:
         if resume is not None:
             raise WrongCall("resume= names an entry of a ledger, but no ledger was given. Pass ledger=… as before.")
         return Payment(uuid.uuid4().hex)
-    name = dataset or (data.schema.dataset if isinstance(data, Records) else None)
+    name = words.data.dataset
     if not name:
         raise WrongCall(
             "A ledger was given but no dataset name. The name is what a budget belongs to, and it is never derived from "
@@ -171,9 +175,10 @@ def payment_for(
         check_payable(timing, account.budget)
     spend = {
         "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": timing, "part": part,
-        "seeded": words.seeded, "label": label, "plan_digest": words.plan.digest,
+        "seeded": words.seeded, "label": label, "fingerprint": words.fingerprint, "by": by, "purpose": purpose,
     }  # fmt: skip
-    return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
+    entry, in_full = resume or uuid.uuid4().hex, digest_of(words.plan.to_dict())
+    return Payment(entry, ledger, spend, resumed=resume is not None, plan_digest=in_full)
 
 
 def check_account(account: Account, plan: Plan, *, part: str | None) -> None:

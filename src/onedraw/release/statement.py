@@ -11,7 +11,7 @@ import platform
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -33,7 +33,9 @@ from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
 from . import certificate as parts
-from .certificate import NEVER_PRIVATE, NOT_PROVEN, NOT_RECORDED, STANDING, UNPROVEN, Certificate
+from .certificate import NEVER_PRIVATE, NOT_PROVEN, NOT_RECORDED, STANDING, UNPROVEN, WORDING, Certificate
+from .fingerprint import fingerprint_of
+from .timing import derived_timing
 
 COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
 """Models whose records are counted and added up without compiled code."""
@@ -142,7 +144,7 @@ class Statement:
             if found := acting(text):
                 raise WrongCall(
                     f"{text!r} would stand in the certificate, but {', '.join(map(ascii, found))} in it would act on a "
-                    "terminal or a report instead of being shown. Use printable characters in names, labels and notes."
+                    "terminal or a report instead of being shown, or show nothing. Use visible characters in names, labels and notes."
                 )
 
     def assumptions(self) -> list[Assumption]:
@@ -167,6 +169,10 @@ class Statement:
             extra.append((measured, Provenance.ENFORCED))
         extra += [(note.statement, Provenance(note.provenance)) for note in data.notes]
         return [*self.plan.guarantee.assumptions, *(Assumption(*each) for each in extra)]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self.plan, self.data)
 
     def sentence(self, *, recorded: bool) -> str:
         """The first line: how exact, what is promised, by what, what that means for a person, and whether a ledger counts it."""
@@ -212,20 +218,22 @@ class Statement:
                 epsilon=self.epsilon, delta=plan.budget.quoted_delta, native=self.promise.to_dict(),
                 budget=plan.budget.to_dict(),
             ),
+            wording=WORDING,
             timing=self.timing,
-            neighbours=guarantee.neighbours.value,
+            neighbors=guarantee.neighbours.value,
             unit=guarantee.unit.sentence,
             n=plan.n,
             mechanism=parts.MechanismStatement(
-                name=type(plan.mechanism).__name__, theorem=guarantee.theorem, parameters=dict(plan.parameters)
+                name=type(plan.mechanism).__name__, proven=plan.mechanism.proven, theorem=guarantee.theorem,
+                parameters=dict(plan.parameters),
             ),
             plan=plan.to_dict(),
-            plan_digest=plan.digest,
+            fingerprint=self.fingerprint,
             sampler=self.sampler.to_dict(),
             sampler_choice=self.sampler_choice,
             exactness=self.exactness.to_dict(),
-            exactness_cost=self.exactness.sentence,
             assumptions=[parts.AssumptionStatement(**one.to_dict()) for one in self.assumptions()],
+            seeded=self.seeded,
             randomness=SEEDED if self.seeded else self.sampler.entropy(plan),
             numeric_model=INTEGER_SUMS if plan.mechanism.sums_exactly(plan) else FLOATING_SUMS,
             lattice=self.spacing,
@@ -251,7 +259,9 @@ def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
     )
 
 
-def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> parts.DataStatement:
+def describe(
+    plan: Plan, data: Any, notes: tuple[Assumption, ...] = (), dataset: str | None = None
+) -> parts.DataStatement:
     """What is declared of the records, and in which units the responses of a pair (X, y) say they are measured."""
     declared: dict[str, Any] = {}
     if isinstance(data, Records):
@@ -271,7 +281,30 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> parts
         engine = parts.EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
     elif not isinstance(plan.model, COUNTED):
         engine = parts.EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
-    return parts.DataStatement(notes=written, engine=engine, **declared)
+    return parts.DataStatement(dataset=dataset, notes=written, engine=engine, **declared)
+
+
+def statement_of(certificate: Certificate, plan: Plan) -> Statement:
+    """Return what a certificate says besides the draw, derived again from its numbers."""
+    sampler = Sampler.from_dict(certificate.sampler)
+    return Statement(
+        plan, sampler, certificate.sampler_choice, sampler.exactness(plan), Promise.from_dict(certificate.promise.native),
+        certificate.lattice, seeded=certificate.seeded, data=certificate.data, epsilon=certificate.promise.epsilon,
+        prepared_at=certificate.prepared_at, timing=derived_timing(certificate, plan),
+    )  # fmt: skip
+
+
+def rewrite(certificate: Certificate, plan: Plan) -> Certificate:
+    """Return the certificate as this version writes it, its sentences derived from its numbers."""
+    draw = certificate.draw
+    return statement_of(certificate, plan).certificate(
+        draw.values, draw.stages, opinion=certificate.second_opinion, ledger=certificate.ledger
+    )
+
+
+def sentence_of(certificate: Certificate, plan: Plan) -> str:
+    """Return the first line; of a certificate in another wording, the one that its numbers give."""
+    return certificate.sentence if certificate.wording == WORDING else rewrite(certificate, plan).sentence
 
 
 @cache
