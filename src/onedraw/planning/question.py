@@ -153,7 +153,7 @@ def plan(
         accepted = (accept,) if isinstance(accept, str) else tuple(accept)
         return asked.planned(spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True)
     except OnedrawError as error:
-        raise type(error)(in_python(str(error)), **error.fields) from None
+        raise type(error)(*map(in_python, error.args), **error.fields) from None
 
 
 NOTHING = Options()
