@@ -77,6 +77,24 @@ def test_another_n_is_an_error_and_costs_nothing(plan, ledger):
     assert len(ledger.events("patients")) == 1
 
 
+def file_of(path, names, *lines):
+    """A file without a line end after its last line."""
+    path.write_text("\n".join([names, *lines]))
+    columns = {name: {"kind": "binary", "missing": "no"} for name in names.split(",")}
+    return od.data.read(path, od.Schema.from_dict({"columns": columns}), target="v")
+
+
+@pytest.mark.finding("reliability N7e", commit="8a7c0fb")
+def test_a_file_of_one_column_says_how_its_last_record_is_counted(plan, tmp_path):
+    path = tmp_path / "d.csv"
+    with pytest.raises(errors.CountMismatch, match=r'the data have 199.*d\.csv has one column.*Write it as ""'):
+        od.release(plan, file_of(path, "v", *["1"] * 199, ""))
+    assert od.release(plan, file_of(path, "v", *["1"] * 199, '""')).draws.size == 1
+    assert od.release(plan, file_of(path, "v,w", *["1,1"] * 199, ",")).draws.size == 1
+    with pytest.raises(errors.CountMismatch, match=r"Nothing was spent\.$"):
+        od.release(plan, file_of(path, "v,w", *["1,1"] * 199))
+
+
 def test_without_a_ledger_the_first_line_says_so(plan, records):
     assert od.release(plan, records).certificate.sentence.endswith("Not recorded in any ledger.")
 

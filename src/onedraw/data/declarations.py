@@ -103,8 +103,7 @@ class Declared(BaseModel):
             super().__init__(**fields)
         except ValidationError as error:  # all that is wrong, a line each
             sentences = (_sentence(type(self), problem) for problem in error.errors(include_url=False))
-            lines = dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences)
-            raise InvalidSchema("\n".join(lines)) from None
+            raise InvalidSchema(*dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences)) from None
 
 
 class _Column(Declared, abc.ABC):

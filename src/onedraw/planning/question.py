@@ -175,7 +175,7 @@ def plan(
             spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True, dataset=dataset
         )
     except OnedrawError as error:
-        raise type(error)(in_python(str(error)), **error.fields) from None
+        raise type(error)(*map(in_python, error.args), **error.fields) from None
 
 
 NOTHING = Options()

@@ -216,9 +216,11 @@ def check_data(plan: Plan, sampler: Sampler, data: Any, padding: Padding | None)
     plan.model.check(data)
     found = plan.model.count(data)
     if found != plan.n:
+        note = data.count_note if isinstance(data, Records) else ""
         raise CountMismatch(
             f"The plan was calibrated for n = {plan.n:,} records, the data have {found:,}. n is public and part of the "
-            "promise; a plan for another n promises something else. Calibrate again with the right n. Nothing was spent.",
+            "promise; a plan for another n promises something else. Calibrate again with the right n. Nothing was spent."
+            f"{' ' if note else ''}{note}",
             expected=plan.n,
             found=found,
         )
