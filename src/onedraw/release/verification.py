@@ -27,7 +27,8 @@ from onedraw.privacy import Exactness, Promise
 from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting, snap, spacing_for
+from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting
+from .lattice import snap, spacing_for
 from .released import Release
 from .statement import Statement, check_unit, promise_of, spend_of
 from .timing import check_timing
@@ -122,7 +123,8 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     draw, names = certificate.draw, plan.model.parameter_names
     if len(draw.values) != plan.draws or any(len(row) != len(names) for row in draw.values):
         raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
-    spacing_for(1.0, certificate.lattice)
+    with rejecting("its lattice says more than its draw may"):
+        spacing_for(plan, Sampler.from_dict(certificate.sampler), certificate.lattice)
     values = np.array(draw.values)
     if not (np.all(np.isfinite(values)) and np.all(snap(values, certificate.lattice) == values)):
         raise reject("its draw does not lie on its lattice")
