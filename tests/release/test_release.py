@@ -9,7 +9,7 @@ import pytest
 import onedraw as od
 from onedraw import errors, privacy, samplers
 from onedraw.release import promise_of
-from onedraw.release.certificate import snap, spacing_for
+from onedraw.release.lattice import default_spacing, snap, spacing_for
 from onedraw.samplers import Sample
 
 
@@ -217,15 +217,15 @@ def test_draws_lie_on_the_lattice(plan, records):
 
 
 def test_the_default_lattice_is_a_millionth_of_the_prior_scale():
-    assert spacing_for(1.0, None) == 2.0**-20
-    assert spacing_for(1.99, None) == 2.0**-20
-    assert spacing_for(2.0, None) == 2.0**-19
+    assert default_spacing(1.0) == 2.0**-20
+    assert default_spacing(1.99) == 2.0**-20
+    assert default_spacing(2.0) == 2.0**-19
 
 
 @pytest.mark.parametrize("spacing", [0.0, -1.0, 0.3, math.inf, math.nan])
-def test_a_lattice_must_be_a_power_of_two(spacing):
+def test_a_lattice_must_be_a_power_of_two(plan, spacing):
     with pytest.raises(errors.WrongCall, match="power of two"):
-        spacing_for(1.0, spacing)
+        spacing_for(plan, od.samplers.Exact(), spacing)
 
 
 def test_snapping_never_leaves_a_negative_zero():

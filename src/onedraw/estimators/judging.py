@@ -8,6 +8,7 @@ quicker, and then the caller answers for it (`foreign_models`).
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

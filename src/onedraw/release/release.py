@@ -38,8 +38,9 @@ from onedraw.privacy import Assumption, certify
 from onedraw.samplers.padding import PADDED, Padding
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_for
+from .certificate import Certificate, DrawStatement, LedgerEntry
 from .fingerprint import dataset_name
+from .lattice import on_lattice, snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of
@@ -89,7 +90,7 @@ def release(
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
     padding = None if timing is None else padding_of(plan, sampler, timing)
-    spacing = spacing_for(plan.model.prior_scale, lattice)
+    spacing = spacing_for(plan, sampler, lattice)
     check_data(plan, sampler, data, padding)
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
     named = dataset_name(dataset, data.schema.dataset if isinstance(data, Records) else None)
@@ -126,10 +127,12 @@ def published(
 ) -> Certificate:
     """Draws as they leave: in the model's own units, on the lattice, a sampled variance not below its floor; in the certificate
     that was prepared for them, under the entry that paid for them."""
-    model, draws, spacing, entry = plan.model, sample.draws, prepared.lattice, prepared.ledger
+    model, spacing, entry = plan.model, prepared.lattice, prepared.ledger
     if isinstance(target, BetaTarget):  # drawn from in unconstrained coordinates
-        draws = np.clip(model.constrain(draws), -LARGEST_VALUE, LARGEST_VALUE)
-    values = snap(draws, spacing).reshape(plan.draws, -1)
+        values = snap(np.clip(model.constrain(sample.draws), -LARGEST_VALUE, LARGEST_VALUE), spacing)
+    else:
+        values = on_lattice(sample, spacing)
+    values = values.reshape(plan.draws, -1)
     if model.least_variance is not None:  # rounding to nearest could carry a variance below it
         least = math.ceil(Fraction(model.least_variance) / Fraction(spacing)) * spacing
         values[:, -1] = np.maximum(values[:, -1], least)

@@ -28,20 +28,9 @@ from onedraw.plans import Plan, digest_of
 from onedraw.privacy import Exactness, Promise
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import (
-    PROSE,
-    UNPROVEN,
-    WORDING,
-    Certificate,
-    check_texts,
-    differences,
-    is_under,
-    reject,
-    rejecting,
-    snap,
-    spacing_for,
-)  # fmt: skip
+from .certificate import PROSE, UNPROVEN, WORDING, Certificate, check_texts, differences, is_under, reject, rejecting
 from .earlier import FirstCertificate, check_first
+from .lattice import snap, spacing_for
 from .released import Release
 from .statement import check_unit, promise_of, rewrite, spend_of
 from .timing import check_timing
@@ -206,7 +195,8 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     draw, names = certificate.draw, plan.model.parameter_names
     if len(draw.values) != plan.draws or any(len(row) != len(names) for row in draw.values):
         raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
-    spacing_for(1.0, certificate.lattice)
+    with rejecting("its lattice says more than its draw may"):
+        spacing_for(plan, Sampler.from_dict(certificate.sampler), certificate.lattice)
     values = np.array(draw.values)
     if not (np.all(np.isfinite(values)) and np.all(snap(values, certificate.lattice) == values)):
         raise reject("its draw does not lie on its lattice")

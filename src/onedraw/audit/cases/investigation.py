@@ -31,7 +31,7 @@ from onedraw.audit.comparison import excess, share
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, json_object
 from onedraw.mechanisms import Candidates, Plan
 from onedraw.privacy import Promise, PureDP
-from onedraw.release.certificate import snap, spacing_for
+from onedraw.release.lattice import on_lattice, spacing_for
 from onedraw.samplers.selection import select
 
 from .case import LogDensity, Pair
@@ -45,8 +45,8 @@ def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: in
     """``size`` independent draws (size, d), rounded to the lattice as a release would."""
     target = plan.target(plan.model.summarise(records))
     source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
-    draws = sampler.run(target, source, size=size).draws
-    return snap(draws, spacing_for(plan.model.prior_scale, None)).reshape(size, -1)
+    sample = sampler.run(target, source, size=size)
+    return on_lattice(sample, spacing_for(plan, sampler, None)).reshape(size, -1)
 
 
 def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Draw | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -79,6 +80,10 @@ class ConvexModel(RowModel):
     @property
     def prior_scale(self) -> float:
         return self.prior.deviation(self.dimension)
+
+    def float_error(self, n: int, parameters: Mapping[str, float]) -> float:
+        """Bound the error as for any model, about the prior's mean."""
+        return 2.0**-50 * self.prior.reach(self.dimension)
 
     @property
     def fit_loss(self) -> FitLoss | ClassLoss | None:
