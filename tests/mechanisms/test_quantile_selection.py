@@ -8,8 +8,8 @@ from scipy import stats
 
 import onedraw as od
 from onedraw.mechanisms import ExponentialQuantiles
-from onedraw.mechanisms.exponential_quantiles import SHARES, WIDER, share_of_intervals
-from onedraw.mechanisms.quantile_selection import end_ranks, expected_margins, is_dropped, ladder, least_room
+from onedraw.mechanisms import exponential_quantiles as quantiles
+from onedraw.mechanisms import quantile_selection as selection
 from onedraw.models import ColumnQuantiles
 from onedraw.samplers import seeded_generator
 from onedraw.samplers.selection import RankSelection
@@ -69,34 +69,36 @@ def test_share_is_the_smallest_near_the_narrowest_width(levels, n, budget):
     """Recomputed from the plan's own exact ranks: no smaller share is as narrow, and none at all much narrower."""
     plan = planned(levels, n, 1.0, budget=budget)
     flip, size = "flip" in plan.parameters, len(levels)
-    chosen = share_of_intervals(budget(1.0), plan.model, n, 1, flip=flip)
+    chosen = quantiles.share_of_intervals(budget(1.0), plan.model, n, 1, flip=flip)
 
     def width(share):
         scale = plan.parameters["epsilon_end"] * size / chosen
         weight, levels_left = scale * share / size / 2.0, scale * (1.0 - share)
-        _, margins = expected_margins(levels, n, weight, 0.05, 0.0, flip=flip)
+        _, margins = selection.expected_margins(levels, n, weight, 0.05, 0.0, flip=flip)
         depth = len([name for name in plan.parameters if name.startswith("epsilon_")]) - 1
         own = np.array(plan.mechanism.rank_errors(plan)) * n
         now = plan.parameters["epsilon_1"] * depth
         return float(np.mean(margins + own * now / levels_left / np.sqrt(2.0)))
 
-    narrowest = min(width(share) for share in SHARES)
-    assert width(chosen) <= WIDER * narrowest * 1.02
-    assert chosen == SHARES[0] or width(chosen - 1.0 / 40.0) > WIDER * narrowest * 0.98
+    narrowest = min(width(share) for share in quantiles.SHARES)
+    assert width(chosen) <= quantiles.WIDER * narrowest * 1.02
+    assert chosen == quantiles.SHARES[0] or width(chosen - 1.0 / 40.0) > quantiles.WIDER * narrowest * 0.98
 
 
 @pytest.mark.parametrize("flip", [True, False])
 @pytest.mark.parametrize(("level", "n", "weight"), [(0.5, 200, 0.2), (0.5, 10_000, 0.1), (0.2, 5000, 0.5)])
 def test_expected_margin_is_that_of_the_exact_ranks(level, n, weight, flip):
-    low, high = end_ranks(ColumnQuantiles((level,), 0.0, 1000.0, interval=0.95), n, weight, flip=flip)
-    _, margins = expected_margins((level,), n, weight, 0.05, 0.0, flip=flip)
+    low, high = selection.end_ranks(ColumnQuantiles((level,), 0.0, 1000.0, interval=0.95), n, weight, flip=flip)
+    _, margins = selection.expected_margins((level,), n, weight, 0.05, 0.0, flip=flip)
     assert n * level - low == pytest.approx(margins[0], abs=2.0)
     assert n * (1.0 - level) - high == pytest.approx(margins[0], abs=2.0)
 
 
 def test_quantiles_keep_all_where_no_end_has_room():
     assert (
-        share_of_intervals(od.PureDP(1.0), ColumnQuantiles(QUARTILES, 0.0, 1000.0, interval=0.95), 200, 1, flip=True)
+        quantiles.share_of_intervals(
+            od.PureDP(1.0), ColumnQuantiles(QUARTILES, 0.0, 1000.0, interval=0.95), 200, 1, flip=True
+        )
         == 0.0
     )
     plan, alone = (planned(QUARTILES, 200, 1.0, interval=interval) for interval in (0.95, None))
@@ -113,16 +115,16 @@ def test_quartiles_of_few_records_have_intervals(n, epsilon):
 
 
 def test_end_is_dropped_only_where_the_other_gains_twice_the_room():
-    assert is_dropped(10.0, 20.0, 11.0)
-    assert not is_dropped(10.0, 19.0, 11.0)
-    assert not is_dropped(11.0, 100.0, 11.0)
+    assert selection.is_dropped(10.0, 20.0, 11.0)
+    assert not selection.is_dropped(10.0, 19.0, 11.0)
+    assert not selection.is_dropped(11.0, 100.0, 11.0)
 
 
 def test_room_outweighs_the_penalties_of_half_a_ladder():
     """The widest rung is then less likely than the right one, at the middle of the ladder."""
     steps, weight = 10**7, 0.25
-    room = least_room(steps, weight)
-    assert np.exp(-weight * room) == pytest.approx(0.6 ** (len(ladder(steps)) / 2.0), rel=1e-3)
+    room = selection.least_room(steps, weight)
+    assert np.exp(-weight * room) == pytest.approx(0.6 ** (len(selection.ladder(steps)) / 2.0), rel=1e-3)
 
 
 def test_plan_with_another_share_is_still_read():
