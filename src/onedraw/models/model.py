@@ -23,7 +23,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -181,6 +181,11 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     def own_functions(self) -> tuple[str, ...]:
         """The functions of the caller's it is made of, in words (`described`): nobody can know what they refer to."""
         return ()
+
+    @classmethod
+    def example(cls) -> Self:
+        """Make a small public instance. The tests check on it everything that the class states of every record."""
+        raise NotImplementedError(f"{cls.__name__} has no example() for the tests of its bounds. Add one to the class.")
 
     @abc.abstractmethod
     def check(self, data: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -139,6 +139,10 @@ class LogitNormalBernoulli(TwoClasses, LinearModel):
         check_fields(self)
         self._check()
 
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return cls(**{"variance": 2.0, "radius": 2.0} | options)
+
     def _parts(self, data: Any) -> tuple[Any, Any]:
         return data, data
 
@@ -197,6 +201,11 @@ class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
     slope_interval = (-1.0, 1.0)  # of each class: its probability, less 1 for the record's own
 
     classes: tuple[Label, ...] = field(metadata={"check": class_labels})
+
+    @classmethod
+    def example(cls) -> Self:
+        prior = Gaussian(scale=2.0, radius=1.5)
+        return cls(2, data_norm=1.5, intercept=False, classes=("a", "b", "c"), prior=prior)
 
     @property
     def kernel(self) -> SoftmaxLoss:

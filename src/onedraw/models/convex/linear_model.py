@@ -26,7 +26,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from onedraw.errors import InvalidModel
 from onedraw.models.fit.losses import ClassLoss, FitLoss
@@ -127,6 +127,11 @@ class LinearModel(ConvexModel, DeclaredModel):
     ‖sx − s'x'‖² ≤ (|s| + |s'|)²r² + (s − s')², convex in (s, s') and so largest at a corner:
     G = max((a + b)·r̃, 2c·r) ≤ 2L. Smoothness r̃²·sup φ'', because ∇²ℓ = φ''xxᵀ. Δ, ϱ: see `losses`.
     """
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        """Make a small one on a ball, where all bounds exist; `options` are the class's own."""
+        return cls(2, data_norm=1.5, intercept=False, prior=Gaussian(scale=2.0, radius=1.5), **options)
 
     @property
     def dimension(self) -> int:

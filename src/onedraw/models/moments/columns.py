@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -88,6 +88,10 @@ class Columns(RowModel):
             ),
             prior=None,
         )  # fmt: skip
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(2, bounds=(-1.0, 1.0))
 
     @property
     def names(self) -> tuple[str, ...]:

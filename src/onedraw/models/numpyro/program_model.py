@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -174,6 +174,11 @@ class NumpyroModel(LikelihoodModel):
                 f"The NumPyro model registered as {called!r} is not the one described: its source, sites or likelihood "
                 "differ. Register the model the certificate was made with."
             )
+
+    @classmethod
+    def example(cls) -> Self:
+        register_numpyro("logistic regression of an example", _trace().logistic_regression)
+        return cls("logistic regression of an example", features=2)
 
     # Likelihood and prior
 
