@@ -43,6 +43,7 @@ from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, c
 from onedraw.privacy.numbers import fraction_down, sum_up
 
 from .events import EARLIER_FIELDS, FIELDS, START, Event, Kind, Position, broken, canonical, check_format
+from .layers import Layers
 
 WORK_ALONE = compose()
 """What an attempt that let nothing out has promised: no draw; its padded work is within γ₂ of a public number."""
@@ -66,7 +67,10 @@ class History:
             step = step.older
 
     def total(self, by: Filter) -> Charge:
-        """Every charge added up, from the newest step that has been asked before."""
+        """Add up every charge, from the newest step that has been asked before.
+
+        The total is also kept one step back: whether a promise fits is asked of a step that is then thrown away.
+        """
         steps: list[History] = []
         step: History | None = self
         while step is not None and (step._known is None or by not in step._known):
@@ -75,7 +79,8 @@ class History:
         total = NOTHING if step is None or step._known is None else step._known[by]
         for later in reversed(steps):
             total = add(total, by.charge(later.spend))
-        self._known = {**(self._known or {}), by: total}
+            if later is self or later is self.older:
+                later._known = {**(later._known or {}), by: total}
         return total
 
 
@@ -259,15 +264,19 @@ class Entry:
 
 @dataclass(eq=False)
 class Accounts:
-    """Every account after some prefix of the chain. Only `absorb` changes it, so a copy is a snapshot."""
+    """Every account after some prefix of the chain. Only `absorb` changes it, so a branch is a snapshot.
+
+    ``marked``: the chain says that a mark is kept beside the ledger (mark.py).
+    """
 
     position: Position = START
-    by_name: dict[str, Account] = field(default_factory=dict)
-    entries: dict[str, Entry] = field(default_factory=dict)
+    by_name: Layers[Account] = field(default_factory=Layers)
+    entries: Layers[Entry] = field(default_factory=Layers)
+    marked: bool = False
 
     def after(self, events: Iterable[Event]) -> Accounts:
         """The accounts some events later; these stay as they are."""
-        later = Accounts(self.position, dict(self.by_name), dict(self.entries))
+        later = Accounts(self.position, self.by_name.branch(), self.entries.branch(), self.marked)
         for event in events:
             later.absorb(event)
         return later
@@ -284,7 +293,10 @@ class Accounts:
                 self.entries[event.entry] = replace(entry, certificate=certificate)
                 account = self.by_name[event.dataset]
                 self.by_name[event.dataset] = replace(account, settlements=account.settlements + 1)
-            elif event.kind != Kind.BOOK_OPENED:
+            elif event.is_about_ledger:
+                _require(not event.dataset, "it is about the ledger but names a dataset")
+                self.marked = self.marked or event.begins_mark
+            else:
                 self.by_name[event.dataset] = self._changed(event, content)
         except _Impossible as error:
             raise broken(event.sequence, str(error)) from None
