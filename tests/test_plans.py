@@ -105,7 +105,7 @@ def test_an_edit_anywhere_is_refused_or_makes_another_plan_that_keeps_its_budget
         for edit in edits(_at(stored, path)):
             edited = copy.deepcopy(stored)
             _at(edited, parents)[last] = edit
-            if edited == stored:
+            if edited == stored or path[:2] in (("guarantee", "theorem"), ("guarantee", "assumptions")):  # sentences
                 continue
             try:
                 accepted = plan_from_dict(edited)
@@ -114,6 +114,15 @@ def test_an_edit_anywhere_is_refused_or_makes_another_plan_that_keeps_its_budget
             assert accepted.guarantee.promise.implies(accepted.budget)
             assert accepted.digest != plan.digest
             assert path[0] in ("model", "budget", "parameters", "gamma", "draws", "n"), path
+
+
+@pytest.mark.parametrize("plan", PLANS[:1], ids=by_name)
+def test_plan_from_dict_writes_its_own_sentences_for_edited_ones(plan):
+    edited = through_json(plan)
+    edited["guarantee"] |= {"theorem": "none", "assumptions": []}
+    found = plan_from_dict(edited)
+    assert (found, found.digest) == (plan, plan.digest)
+    assert found.to_dict() == plan.to_dict()
 
 
 def _at(document, path):

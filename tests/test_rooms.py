@@ -1,5 +1,6 @@
 """The rooms of the package: who may see whom, and that `import onedraw` is cheap."""
 
+import ast
 import importlib.util
 import re
 import subprocess
@@ -16,6 +17,31 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 def test_imports_go_downward_only():
     result = run(sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()", "--no-cache")
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def imports_of(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Return the imports that a program runs: without those that are for type checkers."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree.body = [
+        part for part in tree.body if not (isinstance(part, ast.If) and ast.unparse(part.test) == "TYPE_CHECKING")
+    ]
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def test_top_of_the_package_runs_two_imports_of_its_own():
+    """Its imports for type checkers are left out of the contracts, so none of them may run."""
+    modules = {getattr(node, "module", None) for node in imports_of(ROOT / "src" / "onedraw" / "__init__.py")}
+    assert modules == {"__future__", "typing", "onedraw.on_demand", "onedraw.estimators"}
+
+
+def test_packages_import_each_other_and_not_the_top():
+    """An import of a name at the top would hide which package it comes from."""
+    source = ROOT / "src" / "onedraw"
+    packages = {path.parent.name for path in source.glob("*/__init__.py")} | {path.stem for path in source.glob("*.py")}
+    for path in source.rglob("*.py"):
+        for node in imports_of(path):
+            if isinstance(node, ast.ImportFrom) and node.module == "onedraw":
+                assert {alias.name for alias in node.names} <= packages | {"__version__"}, path
 
 
 def test_import_onedraw_loads_no_heavy_library():

@@ -56,8 +56,8 @@ def run(*, seeds: Sequence[int], model: str, epsilon: float) -> Iterator[dict[st
 @cache
 def planned(model: str, epsilon: float) -> Any:
     family, n = MODELS[model]
-    bound = {"response_bound": 1.5} if model == "linear" else {}
-    return od.calibrate(baselines.NoiseAware(**bound), family, od.PureDP(epsilon), n=n)
+    bound = 1.5 if model == "linear" else None
+    return od.calibrate(baselines.NoiseAware(response_bound=bound), family, od.PureDP(epsilon), n=n)
 
 
 def published(plan: Any, drawn: Callable[..., Any], seed: int) -> tuple[Any, list[float]]:

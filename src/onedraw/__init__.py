@@ -18,7 +18,72 @@ from onedraw.estimators import PUBLIC as _ESTIMATORS  # their names; the files a
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from onedraw.release.release import release as release  # to a checker of types it is the verb, not the room
+    from onedraw import (
+        audit,
+        baselines,
+        data,
+        errors,
+        estimators,
+        ledger,
+        mechanisms,
+        models,
+        planning,
+        privacy,
+        report,
+        samplers,
+    )
+    from onedraw.data import DatabaseTable, Records, Schema, read
+    from onedraw.estimators import (
+        DPCount,
+        DPCovariance,
+        DPHistogram,
+        DPLinearRegression,
+        DPLinearSVC,
+        DPLogisticRegression,
+        DPMean,
+        DPMLPClassifier,
+        DPMLPRegressor,
+        DPPoissonRegressor,
+        DPProportion,
+        DPQuantile,
+        DPQuantileRegressor,
+        DPRate,
+        DPSum,
+        DPVariance,
+        choose,
+        evaluate,
+    )
+    from onedraw.ledger import Ledger
+    from onedraw.mechanisms import (
+        AddedNoise,
+        BarkerPath,
+        BetaDivergence,
+        Candidates,
+        Concentrated,
+        Diffused,
+        Direct,
+        ExponentialQuantiles,
+        Gibbs,
+        Measured,
+        NoisyGradient,
+        PerturbedMode,
+    )
+    from onedraw.models import Gaussian, NormalInverseGamma
+    from onedraw.planning import plan
+    from onedraw.plans import Plan, calibrate
+    from onedraw.privacy import (
+        ZCDP,
+        ApproxDP,
+        BoundedRange,
+        Composed,
+        GaussianDP,
+        Guarantee,
+        PureDP,
+        RenyiDP,
+        compose,
+    )
+    from onedraw.release import Certificate, Release, load, verify
+    from onedraw.release.release import release  # the verb, not the package of this name
 
 __version__ = "0.1.0"
 
@@ -32,7 +97,7 @@ _NAMES = {
     "data": ("Schema", "Records", "DatabaseTable", "read"),
     "mechanisms": (
         "AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence",
-        "Candidates", "ExponentialQuantiles",
+        "Candidates", "ExponentialQuantiles", "PerturbedMode",
     ),
     "plans": ("Plan", "calibrate"),
     "models": ("Gaussian", "NormalInverseGamma"),
@@ -42,6 +107,17 @@ _NAMES = {
     "estimators": [name for names in _ESTIMATORS.values() for name in names],
 }  # fmt: skip
 
-__getattr__, __dir__ = names_on_demand(__name__, _NAMES, {"": _ROOMS})
+if not TYPE_CHECKING:  # with a `__getattr__` a type checker would accept any name
+    __getattr__, __dir__ = names_on_demand(__name__, _NAMES, {"": _ROOMS})
 
-__all__ = sorted([*__dir__(), "__version__"])
+__all__ = [
+    "ZCDP", "AddedNoise", "ApproxDP", "BarkerPath", "BetaDivergence", "BoundedRange", "Candidates", "Certificate",
+    "Composed", "Concentrated", "DPCount", "DPCovariance", "DPHistogram", "DPLinearRegression", "DPLinearSVC",
+    "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor", "DPMean", "DPPoissonRegressor", "DPProportion",
+    "DPQuantile", "DPQuantileRegressor", "DPRate", "DPSum", "DPVariance", "DatabaseTable", "Diffused", "Direct",
+    "ExponentialQuantiles", "Gaussian", "GaussianDP", "Gibbs", "Guarantee", "Ledger", "Measured", "NoisyGradient",
+    "NormalInverseGamma", "PerturbedMode", "Plan", "PureDP", "Records", "Release", "RenyiDP", "Schema",
+    "__version__", "audit", "baselines", "calibrate", "choose", "compose", "data", "errors", "estimators",
+    "evaluate", "ledger", "load", "mechanisms", "models", "plan", "planning", "privacy", "read", "release",
+    "report", "samplers", "verify",
+]  # fmt: skip

@@ -38,11 +38,15 @@ class OnedrawError(Exception):
 
     exit_code: ClassVar[int] = 2
 
-    def __init__(self, message: str, **fields: Any) -> None:
-        super().__init__(escaped(message))
+    def __init__(self, *lines: str, **fields: Any) -> None:
+        """Keep the lines of the message apart: each is escaped by itself, so that none can forge the end of another."""
+        super().__init__(*map(escaped, lines))
         self.fields = fields
         for name, value in fields.items():
             setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return "\n".join(self.args)
 
 
 class WrongCall(OnedrawError, ValueError):

@@ -2,7 +2,8 @@
 
 A line end can forge a line of somebody's output, an escape sequence can hide the next one, and a bidirectional control can
 turn a figure round (CVE-2021-42574). Such characters are refused where a text is declared (names, levels, notes, labels, a
-certificate's words) and escaped where one is shown. Joiners and no-break spaces stay: languages are written with them.
+certificate's words) and escaped where one is shown. So are characters that show nothing (`is_invisible`): two texts could look
+alike. That includes the joiners of some scripts, U+200C and U+200D; leave them out of names. No-break spaces stay.
 A spreadsheet does more than show: it computes what begins with =, +, - or @ (OWASP, "CSV injection").
 
 Numbers have few digits, and are rounded outward where a figure must not be understated; the certificate has them all.
@@ -26,7 +27,14 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
 
 _CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # controls (ESC, line ends, C1), lone surrogates, line and paragraph separators
-_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_INVISIBLE = (
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB), (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+)  # fmt: skip
+"""Default_Ignorable_Code_Point (DerivedCoreProperties 15.0), the Braille blank, and format controls (category Cf) that show nothing
+by themselves. Cf that shows a sign, such as Arabic number marks, is not among them."""
 _COMPUTED = tuple("=+-@＝＋－＠")  # full-width signs too
 HIDDEN = "***"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -34,11 +42,16 @@ _SECRET = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)  # passfil
 
 
 def acting(text: str) -> str:
-    """The characters of a text that would act on what shows it, each once; empty for a plain text."""
+    """Return the characters of a text that would act on what shows it, or show nothing, each once; empty for a plain text."""
     if text.isascii() and text.isprintable():
         return ""
-    found = (mark for mark in text if mark in _DIRECTIONS or unicodedata.category(mark) in _CONTROLS)
+    found = (mark for mark in text if is_invisible(mark) or unicodedata.category(mark) in _CONTROLS)
     return "".join(dict.fromkeys(found))
+
+
+def is_invisible(mark: str) -> bool:
+    """Return whether a character shows nothing, or only turns the direction of others."""
+    return any(first <= ord(mark) <= last for first, last in _INVISIBLE)
 
 
 def escaped(text: str) -> str:

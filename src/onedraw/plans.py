@@ -300,10 +300,21 @@ class Plan:
             "guarantee": self.guarantee.to_dict(),
         }
 
+    def without_words(self) -> dict[str, Any]:
+        """Return the plan's document without the sentences of its guarantee: what a new wording does not change."""
+        return without_words(self.to_dict())
+
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON."""
-        return digest_of(self.to_dict())
+        """SHA-256 of the canonical JSON, sentences left out."""
+        return digest_of(self.without_words())
+
+
+def without_words(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan's document without theorem and assumptions, which are sentences for people."""
+    guarantee = plan["guarantee"]
+    kept = {name: value for name, value in guarantee.items() if name not in ("theorem", "assumptions")}
+    return {**plan, "guarantee": kept}
 
 
 def digest_of(document: Mapping[str, Any]) -> str:

@@ -27,9 +27,9 @@ def plan_of(mechanism=None, model=WIDE, n=1000):
     return od.calibrate(mechanism or baselines.MultiProposal(proposals=4), model, BUDGET, n=n)
 
 
-def parts(model=WIDE, weight=0.1, n=20, proposals=4):
+def parts(model=WIDE, weight=0.1, n=20, proposals=4, length=None):
     """(kernel, its numbers, public), as a target has them."""
-    kernel = baselines.MultiProposal(proposals=proposals).kernel
+    kernel = baselines.MultiProposal(proposals=proposals, length=length).kernel
     numbers = kernel.numbers(model, weight, n)
     return kernel, numbers, PublicStep(model, numbers, n, PublicDirections(bytes(32), model.dimension + 2))
 
@@ -155,7 +155,7 @@ def test_points_outside_the_priors_ball_are_never_chosen():
 
 def test_a_prior_far_narrower_than_a_step_keeps_the_state_and_does_not_fail():
     model = od.models.Logistic(1, bounds=(-1, 1), intercept=False, prior=od.Gaussian(scale=1e-9))
-    kernel, numbers, public = parts(model, n=20)
+    kernel, numbers, public = parts(model, n=20, length=2.0)
     records = ChainRecords(model.summarise(logistic_records(20)))
     assert numbers["ball"] > 1e7 * 1e-9
     assert kernel.step(np.array([0.0]), records, public, Secret(seeded_generator(2))) == (np.array([0.0]), 0)

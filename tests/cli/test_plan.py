@@ -126,7 +126,8 @@ def test_errors_come_in_the_unit_of_the_target(run, no_records):
         _, out, _ = run(*LINEAR, *ONE, "--json")
         found.append(json.loads(out)["eligible"][0])
     assert found[1]["expected_rmse"] == pytest.approx(100 * found[0]["expected_rmse"])
-    assert found[1]["plan_digest"] == found[0]["plan_digest"]
+    assert found[1]["parameters"] == found[0]["parameters"]
+    assert found[1]["fingerprint"] != found[0]["fingerprint"]
 
 
 def test_the_smallest_n_and_epsilon_reach_the_wanted_error(run, no_records):

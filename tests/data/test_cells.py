@@ -141,6 +141,39 @@ def test_no_code_of_a_records_own_class_is_run():
     assert label_of(Rude(" a ")) == "a"
 
 
+class Half(Fraction):
+    """A fraction whose own properties end the program; so does, while it is armed, the hook that other classes are compared by."""
+
+    armed = False
+
+    @property
+    def numerator(self):
+        raise RuntimeError
+
+    denominator = __float__ = __int__ = numerator
+
+    @classmethod
+    def __subclasshook__(cls, other):
+        if cls.armed:
+            raise RuntimeError
+        return NotImplemented
+
+
+class Text(str):
+    @property
+    def __class__(self):
+        raise RuntimeError
+
+
+@pytest.mark.finding("reliability N7a", commit="8a7c0fb")
+def test_a_fraction_and_a_text_of_their_own_class_are_plain_ones(monkeypatch):
+    assert number_of(Half(1, 2)) == 0.5
+    assert label_of(Text(" a ")) == "a"
+    monkeypatch.setattr(Half, "armed", True)
+    assert label_of(type("Unknown", (), {})()) is None  # not asked whether it is a fraction
+    assert number_of(np.array(3.0)) == 3.0
+
+
 @pytest.mark.parametrize("cell", ["1" * 10**6 + "x", "1" * 10**6, "." * 10**6, " " * 10**6, "1e" + "9" * 10**6])
 def test_a_long_cell_costs_linear_time(cell):
     start = time.perf_counter()

@@ -166,6 +166,33 @@ def test_rarer_types_of_numbers_are_read_as_numbers(column):
     same(chunk_in(column, Wanted.LABELS), [1, 2])
 
 
+SPARSE = pd.arrays.SparseArray
+PANDAS_COLUMNS = {
+    "sparse complex": lambda odd: SPARSE([1, 0, 1 + 2j if odd else 2]),
+    "sparse complex that is real": lambda odd: SPARSE(np.array([1, 0, 1 + 0j if odd else 2]), fill_value=1),
+    "sparse objects": lambda odd: SPARSE(np.array([1, 0, "word" if odd else 2], dtype=object), fill_value=0),
+    "sparse integers": lambda odd: SPARSE([1, 0, 7 if odd else 2], fill_value=7),
+    "sparse long floats": lambda odd: SPARSE(np.array([1, 0, "1e4000" if odd else 2], dtype=np.longdouble)),
+    "categories": lambda odd: pd.Categorical([1, 0, 1 + 2j if odd else 2]),
+    "index": lambda odd: pd.Index(SPARSE([1, 0, 1 + 2j if odd else 2])),
+    "NumPy in pandas": lambda odd: pd.arrays.NumpyExtensionArray(np.array([1, 0, 1 + 2j if odd else 2])),
+    "nullable": lambda odd: pd.array([1, 0, None if odd else 2], dtype="Float32"),
+    "text": lambda odd: pd.array(["1", "0", "word" if odd else "2"], dtype="string[python]"),
+}
+
+
+@pytest.mark.finding("reliability N5", commit="8a7c0fb")
+@pytest.mark.parametrize("container", [pytest.param(make, id=name) for name, make in PANDAS_COLUMNS.items()])
+def test_an_odd_record_in_a_pandas_type_changes_only_itself(container):
+    for column in (container, lambda odd: pd.Series(container(odd))):
+        whole, odd = (chunk_in(column(is_odd), Wanted.NUMBERS) for is_odd in (False, True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for encoder in ENCODERS:
+                assert np.array_equal(encoder.encode(whole), encoder.encode(cells([1, 0, 2])), equal_nan=True)
+                assert np.array_equal(encoder.encode(odd)[:2], encoder.encode(cells([1, 0])), equal_nan=True)
+
+
 def test_numbers_that_pandas_holds_sparsely_are_read_as_they_are():
     column = pd.Series(pd.arrays.SparseArray([0.0, 1.0, math.nan, 0.0]))
     same(chunk_in(column, Wanted.NUMBERS), [0, 1, None, 0])

@@ -1,6 +1,8 @@
 """The unit: at most k records of a person count, in file order, in one pass, n unchanged."""
 
+import weakref
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -144,6 +146,76 @@ def test_one_person_is_one_person_however_written(same):
     keys, absent = person_keys(cells(same), exact=True)
     assert not absent.any()
     assert len(set(keys.tolist())) == 1
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_minus_zero_and_zero_are_one_person_in_numbers_and_in_cells(exact):
+    zeros = [
+        Numbers(np.array([0.0, -0.0])),
+        Numbers(np.array([0, 0], dtype=np.int64)),
+        cells([0.0, -0.0, Decimal("-0.0"), "-0.0"]),
+    ]
+    keys = [person_keys(chunk, exact=exact)[0].tolist() for chunk in zeros]
+    assert len(set().union(*keys)) == 1
+    assert kept(pd.DataFrame(table_of([0.0, -0.0, 1.0])), 1) == kept(table_of(["0", "-0", 1]), 1) == [True, False, True]
+
+
+class Raw(bytes):
+    """An identifier whose own methods end the program."""
+
+    def strip(self, *_):
+        raise RuntimeError
+
+    __radd__ = __len__ = __getitem__ = __iter__ = __eq__ = __hash__ = strip
+
+
+class Whole(int):
+    def __int__(self):
+        raise RuntimeError
+
+    __index__ = __abs__ = __ge__ = __mod__ = __eq__ = __hash__ = __int__
+
+
+class Name(str):
+    @property
+    def __class__(self):
+        raise RuntimeError
+
+    strip = encode = __eq__ = __hash__ = __class__
+
+
+class Pretender:
+    @property
+    def __class__(self):
+        raise RuntimeError
+
+
+def dead_reference():
+    class Gone:
+        pass
+
+    return weakref.proxy(Gone())
+
+
+ODD_IDENTIFIERS = [
+    (Raw(b"\xff\xfe"), b"\xff\xfe"),
+    (Raw(b" ann"), "ann"),
+    (Whole(BIG + 1), BIG + 1),
+    (Name(" ann"), "ann"),
+    (Pretender(), None),
+    (dead_reference(), None),
+    (np.timedelta64(2**60, "ns"), None),
+]
+
+
+@pytest.mark.finding("reliability N7a", commit="8a7c0fb")
+@pytest.mark.parametrize("pair", ODD_IDENTIFIERS, ids=[f"{at}" for at in range(len(ODD_IDENTIFIERS))])
+def test_no_code_of_an_identifiers_own_class_is_run(pair):
+    odd, plain = pair
+    keys, absent = person_keys(cells([odd, "bob"]), exact=True)
+    expected, missing = person_keys(cells([plain, "bob"]), exact=True)
+    assert absent.tolist() == missing.tolist()
+    assert keys[~absent].tolist() == expected[~missing].tolist()
 
 
 def test_long_numbers_are_told_apart_where_types_are_fixed(tmp_path):

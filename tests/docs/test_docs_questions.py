@@ -18,7 +18,7 @@ from tests.docs.test_docs_words import jargon_in, plain
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "questions.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.+?) \| `onedraw (.+?)` \|$", PAGE, flags=re.MULTILINE)
 SET = dict(re.findall(r"(ONEDRAW_\w+)=([\w.]+)", PAGE))
-MEANING = r"For a person: .* guesses right at most \d\d times in 100 .* \(a coin: 50\)\.$"
+MEANING = r"If two values of a record are equally likely beforehand, .* guesses right at most \d\d times in 100 \(a coin: 50\)\.$"
 
 
 @pytest.fixture(scope="module")
@@ -116,4 +116,4 @@ def test_what_comes_from_a_seed_may_not_be_published(hospital):
         _, out = typed("release patients.csv --target smoker --model proportion --epsilon 0.5 --seed 1 --out seeded.json "
                        "--schema schema.yaml --ledger trials.db")  # fmt: skip
     assert "Not private: this release comes from a fixed seed" in out
-    assert "For a person" not in out
+    assert "equally likely" not in out

@@ -47,7 +47,7 @@ def test_without_an_interval_all_goes_to_the_quantile_and_the_reason_is_said(fit
         model.conf_int()
     assert np.isnan(model.iqr_)
     few = od.DPQuantile(0.1, bounds=(0, 1000)).fit(column[:40])
-    assert "outside the records" in few.interval_reason_
+    assert "declared bounds" in few.interval_reason_
     with pytest.raises(PromiseRefused, match="planned before"):
         fitted[0].conf_int(0.99)
 

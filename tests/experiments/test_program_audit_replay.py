@@ -241,7 +241,7 @@ def test_a_bound_read_from_the_data_is_caught():
         return releasing(od.calibrate(od.Diffused(), model, BUDGET, n=len(data)))(data, ledger)
 
     found = {difference.where for difference in replay(program, [("", [0.5, 0.5], [0.5, 0.9])])}
-    assert "certificate.plan_digest" in found
+    assert "certificate.fingerprint" in found
     assert any(where.startswith("events") for where in found)
 
 

@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 KEPT = HERE / "kept"
 
 VOLATILE = frozenset(
-    {"prepared_at", "software", "ledger", "engine", "plan_digest", "schema_digest", "digest", "seconds"}
+    {"prepared_at", "software", "ledger", "engine", "fingerprint", "plan_digest", "schema_digest", "digest", "seconds"}
 )
 """Time, versions, the ledger's entry, who added up, digests (of numbers that are compared themselves), durations."""
 

@@ -70,7 +70,7 @@ def test_a_change_of_a_number_a_word_or_a_field_is_seen(change):
 def test_time_version_entry_and_the_last_digits_are_not():
     before, after = kept("mean"), kept("mean")
     certificate = after["certificate"]
-    certificate.update(prepared_at="2031-01-01T00:00:00+00:00", software={"onedraw": "9"}, plan_digest="", ledger=None)
+    certificate.update(prepared_at="2031-01-01T00:00:00+00:00", software={"onedraw": "9"}, fingerprint="", ledger=None)
     certificate["draw"]["values"][0][0] *= 1 + 1e-9
     after["report"] = [line.replace(before["certificate"]["ledger"]["entry"], "0" * 32) for line in after["report"]]
     assert before != after

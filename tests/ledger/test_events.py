@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onedraw.errors import LedgerError
 from onedraw.ledger import Event, Kind
 from onedraw.ledger.accounts import Accounts
-from onedraw.ledger.events import FIELDS, START, Position, canonical, event_hash, new_event, read_chain
+from onedraw.ledger.events import FIELDS, FORMAT, START, Position, canonical, event_hash, new_event, read_chain
 from onedraw.privacy import PureDP, Unit
 
 RESERVATION = {
@@ -115,7 +115,8 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "does not have the form of 'closed'": [BOOK, OPENED, (*CLOSED[:3], {"reason": "none"})],
     "a text was expected": [BOOK, OPENED, RESERVED, (*SETTLED[:3], {"certificate": 7})],
     "the δ must be null": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "timing": None, "delta": 1})],
-    "reads up to 4": [(*BOOK[:3], {"format": 5})],
+    f"reads up to {FORMAT}": [(*BOOK[:3], {"format": FORMAT + 1})],
+    "about the ledger but names a dataset": [BOOK, OPENED, (Kind.MARKED, "e9", "patients", {})],
 }
 
 

@@ -99,9 +99,82 @@ def test_what_is_refused_says_what_is_too_large_and_what_to_do() -> None:
     with pytest.raises(UnsupportedBudget, match="gamma"):
         od.calibrate(BarkerPath(), SPHERE, BUDGET, n=1000, gamma=1e-8)
     with pytest.raises(PromiseRefused, match="No path"):
+        od.calibrate(BarkerPath(length=2.0), SPHERE, od.ApproxDP(1e-3, 1e-9), n=10)
+    with pytest.raises(PromiseRefused, match=r"steps, more than.*Use a larger budget or n"):
         od.calibrate(BarkerPath(), SPHERE, od.ApproxDP(1e-3, 1e-9), n=10)
     for wrong in ({"publish": "all"}, {"relaxations": 30.0}, {"weight": 1.0, "relaxations": 3.0}):
         with pytest.raises(WrongCall):
             BarkerPath(**wrong)
     with pytest.raises(InvalidBudget):
         BarkerPath(weight=-1.0)
+
+
+CHAINS = {
+    "barker": BarkerPath,
+    "penalty": od.baselines.Penalty,
+    "multi-proposal": od.baselines.MultiProposal,
+    "dp-hmc": od.baselines.DPHMC,
+}
+PRIORS = {
+    "usual": od.Gaussian(scale=1.0),
+    "wide": od.Gaussian(scale=10.0),
+    "of two widths": od.Gaussian(scales=(10.0, 10.0, 0.3)),
+    "ball": od.Gaussian(scale=3.0, radius=0.5),
+}
+
+
+def logistic(prior=PRIORS["usual"]) -> Logistic:
+    return Logistic(3, bounds=(-1, 1), intercept=False, prior=prior)
+
+
+def widths(plan) -> float:
+    """How far a step, or a trajectory's time, reaches, in widths of the posterior: of public numbers."""
+    numbers, prior = plan.parameters, plan.model.prior
+    precision = plan.n * numbers["weight"] * numbers["curvature"] + prior.precision(3)
+    if "leapfrogs" in numbers:
+        return numbers["step_size"] * numbers["leapfrogs"] * math.sqrt(precision.max()) / (math.pi / 2.0)
+    ball = math.inf if prior.radius is None else prior.radius / math.sqrt(5.0)
+    return numbers["step_length"] / min(1.0 / math.sqrt(precision.mean()), ball)
+
+
+@pytest.mark.finding("mission 2.8", commit="8a7c0fb")
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_planned_step_is_no_longer_than_the_posterior_is_wide(chain: str) -> None:
+    found = []
+    for prior in PRIORS.values():
+        for n, epsilon in ((100, 0.5), (400, 0.2)):
+            found.append(widths(od.calibrate(CHAINS[chain](), logistic(prior), od.ApproxDP(epsilon, 1e-5), n=n)))
+    assert max(found) <= 1.0 + 1e-6
+
+
+@pytest.mark.finding("mission 2.8", commit="8a7c0fb")
+@pytest.mark.parametrize("chain", ["barker", "penalty", "multi-proposal"])
+def test_a_length_with_which_a_path_cannot_move_is_refused(chain: str) -> None:
+    """n = 400, three columns, a prior of deviation 3: steps of 4 widths never moved, and the prior's mean was released."""
+    model, length = logistic(od.Gaussian(scale=3.0)), {"barker": 6.0, "penalty": 4.0, "multi-proposal": 3.0}[chain]
+    with pytest.raises(PromiseRefused, match=r"longer than the posterior is wide.*Leave out length="):
+        od.calibrate(CHAINS[chain](length=length), model, BUDGET, n=400)
+    planned = od.calibrate(CHAINS[chain](), model, BUDGET, n=400)
+    assert widths(planned) <= 1.0 + 1e-6
+    with pytest.raises(od.errors.OnedrawError):  # nor is a certificate that says so
+        longer = {**planned.parameters, "step_length": 9.0 * planned.parameters["step_length"]}
+        CHAINS[chain](length=9.0 * 2.0).plan(planned.request, longer)
+
+
+@pytest.mark.finding("mission 2.8", commit="8a7c0fb")
+def test_a_path_of_a_small_budget_moves() -> None:
+    plan = od.calibrate(BarkerPath(), logistic(od.Gaussian(scale=10.0)), od.ApproxDP(0.1, 1e-5), n=400)
+    rows = np.random.default_rng(1).uniform(-1, 1, size=(400, 3))
+    release = od.release(plan, (rows, rows[:, 0] > 0), random_state=1)
+    path = plan.mechanism.path(plan, release.certificate.draw.stages)
+    moves = (np.diff(path, axis=0) != 0).any(axis=1)
+    assert len(moves) > 50
+    assert 0.3 < moves.mean() < 0.6  # near Barker's half
+
+
+def test_a_stationary_path_accepts_what_the_longest_step_is_said_to() -> None:
+    """The change of a Gaussian potential along a step of ℓ widths is N(ℓ²/2, ℓ²); by quadrature."""
+    places, masses = np.polynomial.hermite_e.hermegauss(80)
+    accepted = [float(masses @ (1 / (1 + np.exp(ell**2 / 2 + ell * places))) / masses.sum()) for ell in (1.0, 4.0)]
+    assert 2.0 * accepted[0] == pytest.approx(0.8, abs=0.05)
+    assert 2.0 * accepted[1] == pytest.approx(1 / 15, abs=0.005)

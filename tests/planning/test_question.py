@@ -36,7 +36,7 @@ def test_a_plan_says_what_to_expect_and_its_release_bears_its_fingerprint(planne
     ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("p", od.ApproxDP(5.0, 1e-5))
     release = planned.release(stays, ledger=tmp_path / "ledger.db", out=tmp_path / "release.json")
-    assert release.certificate.plan_digest == planned.plan.digest
+    assert release.certificate.fingerprint == planned.fingerprint
     assert release.named()["age"] == pytest.approx(40, rel=0.2)
     assert od.load(tmp_path / "release.json").certificate == release.certificate
     assert release.certificate.ledger.dataset == "p"

@@ -42,7 +42,8 @@ def test_a_guarantee_reads_as_words():
         "records; by Geumlek et al. 2017, Algorithm 2"
     )
     assert str(GUARANTEE.assumptions[0]) == "records are clamped to [0, 1] (enforced)"
-    assert Unit().sentence == "one person, who contributes one record"
+    assert Unit().sentence == "one record"
+    assert Unit().words(person=True) == "one person, who contributes one record"
 
 
 def test_words_from_a_file_become_members():

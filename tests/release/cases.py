@@ -4,7 +4,7 @@ import copy
 
 from onedraw import errors
 from onedraw.release import verify
-from onedraw.release.certificate import Certificate
+from onedraw.release.certificate import certificate_from, is_under
 
 
 def paths(document, where=()):
@@ -41,25 +41,23 @@ def edited(document, where, value):
     return changed
 
 
-# Fields that say how the release was made but on which the promise does not rest.
-FREE = {"sampler_choice", "second_opinion", "prepared_at", "software", "data", "ledger", "draw", "lattice"}
+def missed_edits(certificate, ledger=None):
+    """Edits of single fields that are neither rejected nor in a field that `verify` names as not checked: there should be none.
 
-
-def missed_edits(certificate):
-    """Edits of promise-bearing fields that verification does not notice: there should be none."""
+    Any accepted edit counts if a ledger is given.
+    """
     document = certificate.model_dump(mode="json")
     missed = []
     for where, value in paths(document):
-        if where[0] in FREE:
-            continue
         for replacement in edits(value):
             if replacement == value:
                 continue
             try:
-                verify(Certificate.model_validate(edited(document, where, replacement)))
+                found = verify(certificate_from(edited(document, where, replacement)), ledger=ledger)
             except (errors.CertificateRejected, ValueError):
                 continue
-            missed.append((where, value, replacement))
+            if ledger is not None or not is_under(".".join(map(str, where)), found.unchecked):
+                missed.append((where, value, replacement))
     return missed
 
 

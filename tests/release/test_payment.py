@@ -113,8 +113,8 @@ def test_an_interrupted_release_is_finished_under_its_charge(release, ledger, tm
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"label": "second"}, "label"), ({"random_state": 1}, "seeded"), ({"dataset": "others"}, "dataset"),
-     ({"plan": None}, "plan, promise")],
+    [({"label": "second"}, "label"), ({"random_state": 1}, "seeded"), ({"dataset": "others"}, "dataset, question"),
+     ({"plan": None}, "question, promise")],
 )  # fmt: skip
 def test_another_release_cannot_be_made_under_the_charge(release, ledger, tmp_path, interrupted, change, words):
     ledger.init("others", od.ApproxDP(3.0, 1e-5))

@@ -9,7 +9,7 @@ import pytest
 import onedraw as od
 from onedraw import errors, privacy, samplers
 from onedraw.release import promise_of
-from onedraw.release.certificate import snap, spacing_for
+from onedraw.release.lattice import default_spacing, snap, spacing_for
 from onedraw.samplers import Sample
 
 
@@ -75,6 +75,24 @@ def test_another_n_is_an_error_and_costs_nothing(plan, ledger):
     with pytest.raises(errors.CountMismatch, match="n = 200 records, the data have 3"):
         od.release(plan, [0, 1, 1], ledger=ledger, dataset="patients")
     assert len(ledger.events("patients")) == 1
+
+
+def file_of(path, names, *lines):
+    """A file without a line end after its last line."""
+    path.write_text("\n".join([names, *lines]))
+    columns = {name: {"kind": "binary", "missing": "no"} for name in names.split(",")}
+    return od.data.read(path, od.Schema.from_dict({"columns": columns}), target="v")
+
+
+@pytest.mark.finding("reliability N7e", commit="8a7c0fb")
+def test_a_file_of_one_column_says_how_its_last_record_is_counted(plan, tmp_path):
+    path = tmp_path / "d.csv"
+    with pytest.raises(errors.CountMismatch, match=r'the data have 199.*d\.csv has one column.*Write it as ""'):
+        od.release(plan, file_of(path, "v", *["1"] * 199, ""))
+    assert od.release(plan, file_of(path, "v", *["1"] * 199, '""')).draws.size == 1
+    assert od.release(plan, file_of(path, "v,w", *["1,1"] * 199, ",")).draws.size == 1
+    with pytest.raises(errors.CountMismatch, match=r"Nothing was spent\.$"):
+        od.release(plan, file_of(path, "v,w", *["1,1"] * 199))
 
 
 def test_without_a_ledger_the_first_line_says_so(plan, records):
@@ -199,15 +217,15 @@ def test_draws_lie_on_the_lattice(plan, records):
 
 
 def test_the_default_lattice_is_a_millionth_of_the_prior_scale():
-    assert spacing_for(1.0, None) == 2.0**-20
-    assert spacing_for(1.99, None) == 2.0**-20
-    assert spacing_for(2.0, None) == 2.0**-19
+    assert default_spacing(1.0) == 2.0**-20
+    assert default_spacing(1.99) == 2.0**-20
+    assert default_spacing(2.0) == 2.0**-19
 
 
 @pytest.mark.parametrize("spacing", [0.0, -1.0, 0.3, math.inf, math.nan])
-def test_a_lattice_must_be_a_power_of_two(spacing):
+def test_a_lattice_must_be_a_power_of_two(plan, spacing):
     with pytest.raises(errors.WrongCall, match="power of two"):
-        spacing_for(1.0, spacing)
+        spacing_for(plan, od.samplers.Exact(), spacing)
 
 
 def test_snapping_never_leaves_a_negative_zero():

@@ -11,6 +11,7 @@ import pytest
 import onedraw as od
 from onedraw import errors
 from onedraw.models.likelihood.beta_target import BetaTarget
+from onedraw.privacy import Exactness
 from onedraw.release.release import published
 from onedraw.samplers import HMC, NUTS, Sample, coupling
 from tests.release.cases import missed_edits
@@ -70,9 +71,9 @@ def test_the_first_line_says_so(assumed, estimated):
         sentence = release.certificate.sentence
         assert re.match(f"SEEDED: REPRODUCIBLE, NOT PRIVATE. {word}, NOT PROVEN: this draw is {figures}-", sentence)
         named = [(one.statement, one.provenance) for one in release.certificate.assumptions]
-        assert (release.certificate.exactness_cost, "assumed") in named
-    assert "estimated on simulated data" in estimated.certificate.exactness_cost
-    assert "100 steps of NUTS" in assumed.certificate.exactness_cost
+        assert (Exactness.from_dict(release.certificate.exactness).sentence, "assumed") in named
+    assert "estimated on simulated data" in estimated.certificate.exactness["evidence"]
+    assert "100 steps of NUTS" in assumed.certificate.exactness["statement"]
 
 
 def test_certificates_verify_and_every_edit_is_noticed(assumed, estimated):

@@ -19,14 +19,14 @@ from onedraw.release.statement import meaning
     ],
 )
 def test_the_figure_is_the_best_guess_rounded_up(promise, delta, right):
-    said = meaning(promise, delta, unit=1, certain=True)
-    assert f"guesses right at most {math.ceil(right)} times in 100 which of two values a person's record has" in said
+    said = meaning(promise, delta, person=False, certain=True)
+    assert f"guesses right at most {math.ceil(right)} times in 100 (a coin: 50)" in said
     assert said.endswith("(a coin: 50).")
 
 
 def test_what_is_not_proven_is_said_with_a_condition():
-    assert meaning(od.PureDP(1.0), 0.0, unit=3, certain=False).endswith(
-        "a person's records have (a coin: 50), if what is not proven holds."
+    assert meaning(od.PureDP(1.0), 0.0, person=True, certain=False).endswith(
+        "who knows everybody else's records guesses right at most 74 times in 100 (a coin: 50), if what is not proven holds."
     )
 
 
@@ -35,8 +35,8 @@ def released(**options):
     return od.release(plan, np.arange(100) % 2, **options).certificate
 
 
-def test_a_seeded_release_says_nothing_of_a_person():
-    assert "For a person" not in released(random_state=1).sentence
+def test_a_seeded_release_says_nothing_of_guesses():
+    assert "guesses" not in released(random_state=1).sentence
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,43 @@ def test_a_certificate_says_what_drew_its_noise(mechanism, words):
     assert found.certificate.randomness.startswith("operating system entropy")
     assert words in found.certificate.randomness
     assert od.verify(found.certificate)
+
+
+PERSONS = """
+dataset: visits
+person: patient
+max_records: {}
+columns:
+  stay: {{kind: number, lower: 0, upper: 9, missing: 0}}
+"""
+
+
+def stated(tmp_path, records):
+    """A mean of a column whose schema names persons with so many records, or none."""
+    schema = PERSONS.format(records or 1)
+    if records is None:
+        schema = schema.replace("person: patient\n", "").replace("max_records: 1\n", "")
+    (tmp_path / "schema.yaml").write_text(schema)
+    (tmp_path / "visits.csv").write_text("patient,stay\n" + "".join(f"p{k},{k % 9}\n" for k in range(60)))
+    planned = od.plan(tmp_path / "schema.yaml", "stay", "mean", epsilon=1.0, n=60)
+    return planned.release(tmp_path / "visits.csv").certificate
+
+
+@pytest.mark.finding("newcomer S8", commit="8a7c0fb")
+def test_certificate_speaks_of_a_person_only_if_the_schema_names_one(tmp_path):
+    certificate = stated(tmp_path, None)
+    said = [certificate.sentence, certificate.unit, *(one.statement for one in certificate.assumptions)]
+    assert not [words for words in said if "person" in words.lower()]
+    assert "if two values of a record are equally likely beforehand" in certificate.sentence.lower()
+    assert certificate.unit == "one record"
+
+
+@pytest.mark.parametrize(
+    ("records", "who", "verb"), [(1, "one person's record", "is"), (3, "one person's up to 3 records", "are")]
+)
+def test_certificate_names_the_person_of_the_schema(tmp_path, records, who, verb):
+    certificate = stated(tmp_path, records)
+    assert f"when {who} among n = 60 {verb} replaced" in certificate.sentence
+    assert "who knows everybody else's records guesses right" in certificate.sentence
+    assert certificate.unit.startswith("one person, who contributes")
+    assert od.verify(certificate).answer == "consistent"

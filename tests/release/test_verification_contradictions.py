@@ -122,11 +122,11 @@ def test_a_model_whose_bounds_are_not_the_schemas_is_refused_before_the_charge()
 # ── a spend that is not the release's ────────────────────────────────────────────────────────────────────────
 
 
-def insiders_release(ledger, plan, promise, *, gamma=0.0, timing=None, seeded=False, plan_digest=None, name="p"):
+def insiders_release(ledger, plan, promise, *, gamma=0.0, timing=None, seeded=False, fingerprint=None, name="p"):
     """What somebody who may write into the ledger can do: reserve this, release that, settle with its digest."""
-    honest = od.release(plan, np.zeros(50))
-    digest = honest.certificate.plan_digest if plan_digest is None else plan_digest
-    spend = ledger.reserve(name, promise, gamma=gamma, timing=timing, seeded=seeded, plan_digest=digest)
+    honest = od.release(plan, np.zeros(50), dataset=name)
+    digest = honest.certificate.fingerprint if fingerprint is None else fingerprint
+    spend = ledger.reserve(name, promise, gamma=gamma, timing=timing, seeded=seeded, fingerprint=digest)
     document = honest.certificate.model_dump(mode="json")
     document["ledger"] = {"dataset": spend.dataset, "entry": spend.entry, "head": spend.head}
     document["sentence"] = document["sentence"].replace(" Not recorded in any ledger.", "")
@@ -152,7 +152,7 @@ def test_the_same_way_with_the_right_promise_is_authentic(insider):
 @pytest.mark.finding("B1")
 @pytest.mark.parametrize(
     "changes",
-    [{"promise": od.PureDP(1e-9)}, {"gamma": 1e-9}, {"timing": 0.0}, {"seeded": True}, {"plan_digest": "f" * 64}],
+    [{"promise": od.PureDP(1e-9)}, {"gamma": 1e-9}, {"timing": 0.0}, {"seeded": True}, {"fingerprint": "f" * 64}],
     ids=lambda changes: next(iter(changes)),
 )
 def test_a_certificate_the_ledger_was_not_charged_for_is_not_authentic(insider, changes):

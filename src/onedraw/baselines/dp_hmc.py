@@ -169,10 +169,12 @@ class NoisyLeapfrog(Kernel):
     # ── public numbers ──
 
     def numbers(self, model: Any, weight: float, n: int) -> dict[str, float]:
-        """Trajectories of time t = k/(nwλD), no longer than 1/√(nwλ): further they would turn back."""
+        """Trajectories of time t = k/(nwλD), no longer than 1/√(nwλ), nor than a quarter of a turn in the prior's narrowest direction:
+        further they would turn back, and leapfrogs of twice the width leave it for ever."""
         found = self.walk.numbers(model, weight, n)
         rate, size = n * weight * found["curvature"], self.walk.loss(model).dimension
-        time = min(found["step_length"], 1.0 / math.sqrt(rate))
+        narrowest = 1.0 / math.sqrt(rate + float(model.prior.precision(model.dimension).max()))
+        time = min(found["step_length"], 1.0 / math.sqrt(rate), math.pi / 2.0 * narrowest)
         longest = time * (math.sqrt(size) + FURTHER)
         kick, test_noise = self.levels(size)
         deviation = kick * self.leapfrogs / (time * math.sqrt(size * (self.leapfrogs - 0.5)))

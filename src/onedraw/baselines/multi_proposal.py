@@ -83,6 +83,9 @@ class OneOfMany(Kernel):
     def check_room(self, model: Any, numbers: Mapping[str, float], n: int) -> None:
         self.walk.check_room(model, numbers, n)
 
+    def check_steps(self, model: Any, numbers: Mapping[str, float], n: int) -> None:
+        self.walk.check_steps(model, numbers, n)
+
     def numbers(self, model: Any, weight: float, n: int) -> dict[str, float]:
         found = self.walk.numbers(model, weight, n)
         return {**found, "ball": found["step_length"] / 2.0, "proposals": float(self.proposals)}

@@ -105,6 +105,9 @@ class PenaltyTest(Kernel):
     def check_room(self, model: Any, numbers: Mapping[str, float], n: int) -> None:
         self.walk.check_room(model, numbers, n)
 
+    def check_steps(self, model: Any, numbers: Mapping[str, float], n: int) -> None:
+        self.walk.check_steps(model, numbers, n)
+
     def numbers(self, model: Any, weight: float, n: int) -> dict[str, float]:
         return {**self.walk.numbers(model, weight, n), "noise": self.noise}
 

@@ -131,8 +131,8 @@ def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
 
     release = load(path)
     certificate, case = release.certificate, catalogue.case_for(release.plan)
-    subject = {"release": str(path), "sentence": certificate.sentence, "plan_digest": certificate.plan_digest,
-               "title": f"{path.name}: {certificate.sentence}"}  # fmt: skip
+    subject = {"release": str(path), "sentence": release.sentence, "plan_digest": release.plan.digest,
+               "fingerprint": certificate.fingerprint, "title": f"{path.name}: {release.sentence}"}  # fmt: skip
     return subject, [case], Sampler.from_dict(certificate.sampler)
 
 

@@ -101,13 +101,21 @@ def _promises(path: Path) -> list[tuple[Any, float]]:
 
 
 @group.command("top-up")
-def top_up(place: Place, dataset: Dataset, epsilon: Epsilon, delta: Delta = 0.0, as_json: AsJson = False) -> None:
+def top_up(
+    place: Place,
+    dataset: Dataset,
+    epsilon: Epsilon,
+    delta: Delta = 0.0,
+    by: Annotated[str | None, typer.Option("--by", help="Who decides so, for the record.")] = None,
+    note: Annotated[str | None, typer.Option("--note", help="Why, for the record.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """Give a dataset a new, larger budget. The old one and every spend stay in the ledger."""
     from onedraw.ledger import Ledger
     from onedraw.privacy import epsilon_delta
 
     ledger, budget = Ledger.open(place), epsilon_delta(epsilon, delta)
-    ledger.top_up(dataset, budget)
+    ledger.top_up(dataset, budget, by=by, note=note)
     answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": ledger.head()},
          f"{dataset} now has {budget}.")  # fmt: skip
 
@@ -209,7 +217,8 @@ def verify(
 ) -> None:  # fmt: skip
     """Recompute the whole chain; a changed, missing or inserted event is an error.
 
-    An older copy of the ledger is a whole chain too: only a head or a release from outside shows that it was put back.
+    An older copy of the ledger is a whole chain too. The mark beside a SQLite ledger shows that it was put back; for
+    PostgreSQL, a head or a release from outside does.
     """
     from onedraw.errors import LedgerError, WrongCall
     from onedraw.ledger import Ledger
@@ -233,12 +242,56 @@ def verify(
             )
     verdict = " and every budget is kept" if result.ok else f", but: {'; '.join(result.findings)}"
     remarks = [*result.remarks, *([f"{len(heads)} head(s) from outside stand in it"] if heads else [])]
-    verdict = "; ".join([f"the chain verifies{verdict}", *remarks])
+    verdict = "; ".join([f"the chain verifies{verdict}", *remarks, *filter(None, [result.mark])])
     answer(as_json, {"ledger": shown_place(place), "ok": result.ok, "events": result.events, "head": result.head,
-                   "findings": list(result.findings), "remarks": list(result.remarks), "releases": [str(path) for path, _ in certificates]},
+                   "findings": list(result.findings), "remarks": list(result.remarks), "mark": result.mark, "releases": [str(path) for path, _ in certificates]},
          f"{shown_place(place)}: {result.events} events, {verdict}. Head {result.head}.")  # fmt: skip
     if not result.ok:
         raise typer.Exit(3)
+
+
+@group.command("move")
+def move(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The SQLite file.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Where it is to be; must not exist.")],
+    as_json: AsJson = False,
+) -> None:
+    """Move a SQLite ledger with its journal and its mark, also to another disk.
+
+    If it was interrupted, give the same command again. OLD.mark stays and says where the ledger is.
+    """
+    from onedraw.ledger import Ledger
+
+    end = Ledger.move(old, new)
+    answer(as_json, {"ledger": new, "moved_from": old, "events": end.sequence, "head": end.hash},
+         f"The ledger is at {new}: {end.sequence} events, head {end.hash}. Nothing is spent under {old} any longer.")  # fmt: skip
+
+
+@group.command("restore")
+def restore(
+    place: Annotated[str, typer.Argument(metavar="LEDGER", help="The SQLite file to accept as the ledger.")],
+    backup: Annotated[str | None, typer.Option("--backup", help="First copy this file to LEDGER, which must not exist.")] = None,
+    head: Annotated[list[str] | None, typer.Option(
+        "--head", help="A head of the latest certificate or written down; must be in it. Repeatable.",
+    )] = None,
+    accept_lost_spends: Annotated[bool, typer.Option(
+        "--accept-lost-spends", help="Accept it although spends may be missing from it.",
+    )] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Accept a copy or a restored backup as the ledger. Spends made after the copy may be missing from it.
+
+    It is accepted if it holds every --head given and the event that the mark has seen, or with --accept-lost-spends.
+    The ledger's history says that it was restored.
+    """
+    from onedraw.ledger import Ledger
+
+    done = Ledger.restore(place, backup=backup, head=head or (), accept_lost_spends=accept_lost_spends)
+    lost = ("No mark was found, so it is not known whether events are lost." if done.lost is None
+            else f"At least {done.lost} events are lost." if done.lost else "It holds every event that its mark has seen.")  # fmt: skip
+    answer(as_json, {"ledger": place, "events": done.events, "head": done.head, "lost": done.lost, "changed": done.changed},
+         f"{place} is the ledger: {done.events} events, head {done.head}. {lost}" if done.changed else
+         f"{place} agrees with its mark: {done.events} events, head {done.head}. Nothing was changed.")  # fmt: skip
 
 
 def _summary(ledger: Any, name: str) -> dict[str, Any]:
@@ -267,14 +320,18 @@ def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
     from onedraw.privacy import Promise
 
     part = f"part {payload['part']}" if payload.get("part") else ""
+    names = {"purpose": "for", "by": "by", "request": "request", "note": "note:"}
+    said = [f"{words} {payload[name]}" for name, words in names.items() if payload.get(name)]
     match kind:
         case "dataset-opened" | "top-up":
-            return f"budget {Promise.from_dict(payload['budget'])}"
+            return "; ".join([f"budget {Promise.from_dict(payload['budget'])}", *said])
         case "reserved":
             seeded = "SEEDED, not private" if payload["seeded"] else ""
             alone = f"by itself ε = {number(_alone(json.dumps(payload['promise']), delta))} at δ = {number(delta)}"
             padded = "" if payload.get("timing") is None else f"with padded work (γ₂ = {number(payload['timing'])})"
-            return "; ".join(filter(None, [payload["label"], part, seeded, alone, padded]))
+            return "; ".join(filter(None, [payload["label"], part, seeded, alone, padded, *said]))
+        case "attempted" if not payload["timing"]:
+            return f"first draw of entry {payload['of']} begins, paid by its reservation"
         case "attempted":
             return f"another attempt at entry {payload['of']}; padded work, γ₂ = {number(payload['timing'])}"
         case "declared":
@@ -284,6 +341,9 @@ def _describe(kind: str, payload: dict[str, Any], delta: float) -> str:
             return f"certificate {payload['certificate'][:16]}…"
         case "parts-declared":
             return f"{payload['partition']}: {len(payload['sizes'])} parts"
+        case "restored":
+            mark = payload["mark"]
+            return f"a copy was accepted; the mark had seen {'nothing' if mark is None else 'event ' + str(mark['sequence'])}"
         case _:
             return ""
 

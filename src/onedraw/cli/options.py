@@ -75,7 +75,7 @@ class Asking:
 
         return ask(Schema.load(self.schema), self.target, self.model, options)
 
-    def planned(self, asked: Asked, n: int, *, compare: bool = False) -> Planned:
+    def planned(self, asked: Asked, n: int, *, compare: bool = False, dataset: str | None = None) -> Planned:
         from onedraw.privacy import RenyiDP, epsilon_delta
 
         if self.draws != "auto" and (not self.draws.isdecimal() or int(self.draws) < 1):
@@ -84,7 +84,13 @@ class Asking:
         approximate, order = epsilon_delta(self.epsilon, self.delta), self.order
         budget = approximate if order is None else RenyiDP.at(order, self.epsilon)
         return asked.planned(
-            budget, n=n, draws=draws, compare=compare, mechanism=self.mechanism, accept=self.accept or ()
+            budget,
+            n=n,
+            draws=draws,
+            compare=compare,
+            mechanism=self.mechanism,
+            accept=self.accept or (),
+            dataset=dataset,
         )
 
 
@@ -100,6 +106,9 @@ class Spending:
     resume: str | None = said(
         "Finish an interrupted release, with its other options as they were: the ledger's entry that paid for it.", None
     )
+
+    requested_by: str | None = said("Who asks for this release; the ledger keeps it.", None)
+    purpose: str | None = said("What the release is for; the ledger keeps it.", None)
 
     def check_places(self, report: Path | None = None) -> None:
         """Refuse what cannot be written before anything is read or spent."""
@@ -130,7 +139,7 @@ class Spending:
             del words[index : index + (1 if "=" in words[index] else 2)]
         return {
             "ledger": ledger, "dataset": self.dataset, "random_state": self.seed, "out": self.out, "resume": self.resume,
-            "how_to_resume": f"{shlex.join(['onedraw', *words])} --resume ENTRY",
+            "by": self.requested_by, "purpose": self.purpose, "how_to_resume": f"{shlex.join(['onedraw', *words])} --resume ENTRY",
         }  # fmt: skip
 
     def say_written(self, certificate: Any, charged: dict[str, Any], report: Path | None = None) -> None:

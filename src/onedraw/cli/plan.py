@@ -28,6 +28,7 @@ def plan(
     asking: Asking,
     rows: Annotated[int, typer.Option("--rows", help="n, the public number of records.")],
     options: Options,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="The data set's name in the ledger, if it is not the schema's.")] = None,
     simulate: Annotated[int, typer.Option("--simulate", metavar="SETS", min=0, help="Also run every mechanism on so many simulated data sets, to check the prediction.")] = 0,
     for_error: Annotated[float | None, typer.Option("--for-error", metavar="ERROR", help="Also the smallest n, and the smallest ε, that reach this error.")] = None,
     figure: Annotated[Path | None, typer.Option("--figure", help="Also draw the expected error as a picture (.png, .svg or .pdf); must not exist.")] = None,
@@ -41,7 +42,7 @@ def plan(
     check_places(figure, over, report)
     asked = asking.asked(options)
     sample_size.check_predictable(asked, for_error=for_error, figure=figure is not None, simulate=simulate)
-    found = asking.planned(asked, rows, compare=True)
+    found = asking.planned(asked, rows, compare=True, dataset=dataset)
     document = found.to_dict()
     if simulate:
         with progress("simulating", total=len(document["eligible"])) as step:
@@ -88,6 +89,8 @@ def drawn(planned: Planned, figure: Path, over: str, at: float, asking: Asking) 
 
 
 def show(planned: Planned, document: dict[str, Any]) -> None:
+    from onedraw.release.fingerprint import dataset_name
+
     eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
     head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy"]
     show_table(
@@ -108,6 +111,11 @@ def show(planned: Planned, document: dict[str, Any]) -> None:
     show_lines(*(f"{what} written to {place}." for what, place in places.items() if place))
     later = "; once a release is made its own standard errors count" if any(row["designs"] for row in eligible) else ""
     show_lines("", f"Errors are root mean squared per parameter, {errors_words(planned)}{later}. No record was read.")
+    charged = dataset_name(planned.dataset, planned.asked.schema.dataset)
+    unnamed = (
+        "" if charged else " It names no data set: pass --dataset to have that of a release which is charged to one."
+    )
+    show_lines(f"Fingerprint: {planned.fingerprint}. The release states the same.{unnamed}")
 
 
 def errors_words(planned: Planned) -> str:

@@ -53,7 +53,7 @@ def predict(
         write_whole(out, text, "file of scores")
     if as_json:
         show_json({
-            "release": str(release_file), "sentence": certificate.sentence, "records": len(found.values),
+            "release": str(release_file), "sentence": release.sentence, "records": len(found.values),
             "out": None if out is None else str(out), "classes": list(found.classes), "columns": list(found.columns),
             "labels": found.labels, "values": found.values.tolist(), "level": found.level, "low": ends(found.low),
             "high": ends(found.high), "why_no_interval": found.remark,
@@ -65,7 +65,7 @@ def predict(
     if not as_json and found.remark:
         show_remark(found.remark)
     if not as_json and certificate.exactness.get("kind") in UNPROVEN:
-        show_remark(certificate.sentence)
+        show_remark(release.sentence)
 
 
 def as_csv(found: Any) -> str:

@@ -145,15 +145,21 @@ def verify(
     from onedraw.release import verify as verify_certificate
 
     result = verify_certificate(release_file, ledger=None if ledger is None else Ledger.open(ledger))
+    consistent = result.answer == "consistent"
     meaning = (
         "Consistent: the numbers imply the promise. Add --ledger to learn whether this is the certificate that was issued."
-        if result.answer == "consistent"
+        if consistent
         else "Authentic: the numbers imply the promise, and the ledger holds this very certificate."
     )
+    unchecked = "; ".join(f"{name} ({words})" for name, words in result.unchecked.items())
+    word = (
+        "Not checked, the word of the person who released it" if consistent else "As issued, but implied by no number"
+    )
     document = {
-        "answer": result.answer,
-        "sentence": result.sentence,
-        "checks": list(result.checks),
-        "timing": result.timing,
-    }
-    answer(as_json, document, result.sentence, *(f"  ✓ {check}" for check in result.checks), result.timing, meaning)
+        "answer": result.answer, "sentence": result.sentence, "checks": list(result.checks), "timing": result.timing,
+        "unchecked": dict(result.unchecked), "remarks": list(result.remarks),
+    }  # fmt: skip
+    checks = (f"  ✓ {check}" for check in result.checks)
+    answer(
+        as_json, document, result.sentence, *checks, result.timing, f"{word}: {unchecked}.", *result.remarks, meaning
+    )

@@ -25,9 +25,10 @@ __all__ = [
     "infer_schema", "read",
 ]  # fmt: skip
 
-__getattr__, __dir__ = names_on_demand(__name__, {
-    "inference": ("Inference", "infer", "infer_schema"),
-    "records": ("Measure", "Records", "read"),
-    "schema": ("Binary", "Category", "Column", "Count", "Number", "Schema"),
-    "tables": ("DatabaseTable",),
-})  # fmt: skip
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = names_on_demand(__name__, {
+        "inference": ("Inference", "infer", "infer_schema"),
+        "records": ("Measure", "Records", "read"),
+        "schema": ("Binary", "Category", "Column", "Count", "Number", "Schema"),
+        "tables": ("DatabaseTable",),
+    })  # fmt: skip

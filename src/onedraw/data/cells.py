@@ -85,6 +85,8 @@ def _plain(cell: Any) -> str | float | complex | None:
         for number, read in _NUMERIC:
             if issubclass(kind, number):
                 return cast("float | complex | None", read(cell))
+        if derives_from(kind, Fraction):
+            return _quotient(cell)
         if issubclass(kind, np.ndarray) and np.ndarray.ndim.__get__(cell) == 0:
             return None if issubclass(kind, np.ma.MaskedArray) else _plain(np.ndarray.item(cell))
     except Exception:  # 10**400, a signalling NaN, an array in itself: the record is missing and nothing stops
@@ -103,8 +105,34 @@ _NUMERIC: tuple[tuple[Any, Any], ...] = (
         lambda cell: complex(*(float(part.__get__(cell)) for part in (np.generic.real, np.generic.imag))),
     ),
     (Decimal, Decimal.__float__),
-    (Fraction, Fraction.__float__),
 )
+
+
+def derives_from(kind: type, base: type) -> bool:
+    """Say whether a class derives from `base`, an abstract one such as Fraction: `issubclass` would run the hooks of all its classes."""
+    return any(one is base for one in type.__dict__["__mro__"].__get__(kind))
+
+
+def _quotient(cell: Any) -> float | None:
+    """Divide a fraction's own parts, whatever a derived class says of them."""
+    parts = [getattr(Fraction, name).__get__(cell) for name in ("_numerator", "_denominator")]
+    return parts[0] / parts[1] if all(type(part) is int for part in parts) else None
+
+
+def integer_of(cell: Any) -> int | None:
+    """Return the integer of a cell that is typed as one, or None."""
+    kind = type(cell)
+    if issubclass(kind, np.timedelta64):  # NumPy counts it among the integers
+        return None
+    if issubclass(kind, np.integer):
+        cell = np.generic.item(cell)
+        kind = type(cell)
+    return int.__int__(cell) if issubclass(kind, int) else None
+
+
+def bytes_of(cell: Any) -> bytes | None:
+    """Return a copy of bytes in their plain class, or None where the cell holds none."""
+    return bytes.__getitem__(cell, slice(None)) if issubclass(type(cell), bytes) else None
 
 
 def number_in(text: str) -> float | None:
@@ -128,9 +156,9 @@ def label_of_number(value: float) -> str | None:
 
 def text_of(cell: str | bytes) -> str | None:
     """The text without blanks at both ends; None when nothing is left or the bytes are not UTF-8."""
-    if isinstance(cell, bytes):
+    if issubclass(type(cell), bytes):
         try:
-            cell = bytes.decode(cell, "utf-8")
+            cell = bytes.decode(cast("bytes", cell), "utf-8")
         except UnicodeDecodeError:
             return None
-    return str.strip(cell, BLANKS) or None
+    return str.strip(cast("str", cell), BLANKS) or None

@@ -198,8 +198,9 @@ def _in_pandas(column: Any, wanted: Wanted) -> Chunk:
     if hasattr(kind, "pyarrow_dtype"):
         return chunk_in(column.array.__arrow_array__(), wanted)
     if kind.kind in NUMERIC:
-        return Numbers(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return cells(column.tolist()) if kind.kind == "O" else missing_cells(len(column))
+        with np.errstate(all="ignore"):  # what only a longer float holds, in a sparse column
+            return Numbers(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return cells(column.tolist()) if kind.kind in _READ_ONE_BY_ONE else missing_cells(len(column))
 
 
 # ── from cells to what a model sees ───────────────────────────────────────────────────────────────────────────────

@@ -78,7 +78,7 @@ def plain(text: str) -> str:
     if found := acting(text):
         raise ValueError(
             f"{text!r} holds {', '.join(map(ascii, found))}, which would act on a terminal, a report or a table instead of "
-            "being shown there. Use printable characters"
+            "being shown there, or show nothing. Use visible characters"
         )
     return text
 
@@ -103,8 +103,7 @@ class Declared(BaseModel):
             super().__init__(**fields)
         except ValidationError as error:  # all that is wrong, a line each
             sentences = (_sentence(type(self), problem) for problem in error.errors(include_url=False))
-            lines = dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences)
-            raise InvalidSchema("\n".join(lines)) from None
+            raise InvalidSchema(*dict.fromkeys(sentence[:1].upper() + sentence[1:] for sentence in sentences)) from None
 
 
 class _Column(Declared, abc.ABC):

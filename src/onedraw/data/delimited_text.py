@@ -60,6 +60,11 @@ class DelimitedText(Table):
                 lines += piece.count(self._end)
                 last = piece[-1:]
         self.n = lines + (last != self._end)
+        if len(self.names) == 1:
+            self.count_note = (
+                f"{self.what} has one column, where an empty last record without a line end after it is no line and does not "
+                'count. Write it as "", or end the file with a line end.'
+            )
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onedraw.arrays import Mask
-from onedraw.data.cells import EXACT_INTEGERS, number_in, number_of, text_of
+from onedraw.data.cells import EXACT_INTEGERS, bytes_of, integer_of, number_in, number_of, text_of
 from onedraw.data.columns import Chunk, Numbers
 
 Keys = npt.NDArray[np.uint64]
@@ -75,17 +75,18 @@ def person_keys(chunk: Chunk, *, exact: bool, secret: Secrets = SECRETS) -> tupl
 
 def _bits_of_cell(cell: Any, secret: Secrets, *, exact: bool) -> int | None:
     """64 bits that tell one identifier from another, or None where the cell names nobody."""
-    if isinstance(cell, (str, bytes)):
+    if issubclass(type(cell), (str, bytes)):
         text = text_of(cell)
         if text is None:  # an identifier need not be text, only comparable
-            return _digest(b"bytes:" + cell, secret) if isinstance(cell, bytes) and cell.strip() else None
+            raw = bytes_of(cell)
+            return _digest(b"bytes:" + raw, secret) if raw and raw.strip() else None
         number = number_in(text)
         if number is None:
             return _digest(text.encode("utf-8", "surrogatepass"), secret)
         whole = int(text) if exact and _INTEGER.fullmatch(text) else None
     else:
         number = number_of(cell)
-        whole = int(cell) if exact and isinstance(cell, (int, np.integer)) else None
+        whole = integer_of(cell) if exact else None
     if whole is not None and abs(whole) >= EXACT_INTEGERS:
         if not -(2**63) <= whole < 2**64:
             return _digest(b"%d" % whole, secret)

@@ -99,6 +99,11 @@ class Records(ReadWithSchema):
         return self.n
 
     @property
+    def count_note(self) -> str:
+        """What to know about how the source counts its records; empty where there is nothing."""
+        return self._table.count_note
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The declared columns, in the schema's order."""
         return tuple(self.schema.columns)

@@ -41,6 +41,7 @@ class Table:
     exact = True  # False where column types are inferred from the records (see persons.py)
     ahead = False  # True where parts may be read by other threads
     even = True  # False where the size of a batch depends on the records' lengths
+    count_note = ""  # a sentence for whoever finds another n than expected
 
     def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
         """Columns whose declared type can hold no number, level or identifier, with that type."""

@@ -45,4 +45,5 @@ _BESIDES = {
     "linear": ("Expected",),
 }
 
-__getattr__, __dir__ = names_on_demand(__name__, PUBLIC, _BESIDES)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = names_on_demand(__name__, PUBLIC, _BESIDES)

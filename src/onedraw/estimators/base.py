@@ -19,16 +19,17 @@ import numbers
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
+from inspect import signature
 from itertools import repeat
 from pathlib import Path
 from types import FrameType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -47,6 +48,8 @@ from onedraw.release import Certificate, Release, release
 from onedraw.release.estimates import Estimate as Estimate
 from onedraw.release.estimates import Estimates
 from onedraw.release.statement import accepted_words
+
+from .sklearn_bases import BaseEstimator
 
 CHOSEN = "hyper-parameters chosen on the private data: not covered"
 SCORED = "fitted inside a cross-validation, whose scores and any choice made from them are for the curator alone: not covered"
@@ -117,6 +120,15 @@ def _learns(step: Any) -> bool:
 
 # ── estimators ──
 
+FileName = str | os.PathLike[str]
+Numbers = float | Sequence[float] | NDArray[Any]
+"""One number for all columns, or one for each."""
+Range = Sequence[float] | NDArray[Any]
+"""(low, high)."""
+Bounds = Sequence[Numbers] | NDArray[Any]
+"""(low, high) of every column."""
+Labels = Sequence[Any] | NDArray[Any]
+
 Call = ParamSpec("Call")
 Fitted = TypeVar("Fitted")
 
@@ -160,9 +172,14 @@ SHRINKS = ("C", "alpha", "penalty", "l1_ratio")
 COMPUTES = ("solver", "max_iter", "tol", "n_jobs", "warm_start", "verbose", "dual")
 
 
+def parameters_of(estimator: type) -> list[str]:
+    """Return the names that a constructor takes, as scikit-learn reads them."""
+    return [name for name in signature(estimator.__init__).parameters if name != "self"]
+
+
 def unknown_parameter(estimator: type[BaseEstimator], name: str) -> str:
     """Return what to say of a parameter that an estimator does not have, but scikit-learn's may have."""
-    known = estimator._get_param_names()
+    known = parameters_of(estimator)
     close = difflib.get_close_matches(name, known, n=1)
     if name in SHRINKS and "prior_scale" in known:
         remedy = "Regularize with prior_scale=…: a smaller scale shrinks more."
@@ -176,24 +193,24 @@ def unknown_parameter(estimator: type[BaseEstimator], name: str) -> str:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-learn has no types
+class PrivateEstimator(BaseEstimator, abc.ABC):
     """A released estimate with its certificate.
 
     Parameters are fields, so that constructors only store, as scikit-learn asks; everything is checked in `fit`. Fitted
     attributes are declared where they are set.
     """
 
-    epsilon: Any = field(default=None, kw_only=False)
-    delta: Any = DELTA
-    accept: Any = ()
-    check: Any = None
-    ledger: Any = None
-    dataset: Any = None
-    random_state: Any = None
-    timing: Any = None
+    epsilon: float | None = field(default=None, kw_only=False)
+    delta: float = DELTA
+    accept: Collection[str] = ()
+    check: Literal["curator"] | None = None
+    ledger: Ledger | FileName | None = None
+    dataset: str | None = None
+    random_state: int | np.random.RandomState | None = None
+    timing: Literal["padded"] | None = None
 
     def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
-        if unknown := [name for name in parameters if name not in cls._get_param_names()]:
+        if unknown := [name for name in parameters if name not in parameters_of(cls)]:
             raise TypeError(unknown_parameter(cls, unknown[0]))
         return super().__new__(cls)
 
@@ -237,7 +254,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
             return None
         if isinstance(self.random_state, np.random.RandomState):
             return int(self.random_state.randint(2**31))
-        if type(self.random_state) is not bool and isinstance(self.random_state, numbers.Integral):
+        if is_integer(self.random_state):
             return int(self.random_state)
         raise WrongCall(
             "random_state must be None for fresh entropy, or a whole number (or RandomState) for a reproducible draw "
@@ -281,7 +298,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]  # scikit-
         check_is_fitted(self)
         return self.release_.summary(level)
 
-    def report(self, path: Any, level: float = 0.95, *, ledger: Any = None, overwrite: bool = False) -> Path:
+    def report(self, path: FileName, level: float = 0.95, *, ledger: Any = None, overwrite: bool = False) -> Path:
         """Write what was released and promised as one HTML page; ``ledger`` adds what is spent and left."""
         check_is_fitted(self)
         return self.release_.report(path, level=level, ledger=ledger, overwrite=overwrite)
@@ -299,7 +316,17 @@ def compared_features(features: Any, X: Any) -> dict[str, tuple[Declared, Iterab
     return {name: (Declared(*pair), chunks) for name, pair, chunks in columns}
 
 
-def budget_of(epsilon: Any, delta: Any, *, of: str) -> Promise:
+def is_integer(value: Any) -> bool:
+    """Return whether this is an integer of Python or NumPy, and no bool."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Integral)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether this is a real number of Python or NumPy, and no bool."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Real)
+
+
+def budget_of(epsilon: float | None, delta: float, *, of: str) -> Promise:
     """The budget as a promise; ``of`` is who asks for it. There is no default ε."""
     if epsilon is None:
         raise InvalidBudget(
@@ -307,7 +334,7 @@ def budget_of(epsilon: Any, delta: Any, *, of: str) -> Promise:
             "decision of whoever answers for the data. Pass epsilon=1.0, say."
         )
     for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if isinstance(value, str | bool) or not isinstance(value, numbers.Real):
+        if not is_number(value):
             raise InvalidBudget(f"{name} must be a number, got {value!r}.")
     return epsilon_delta(float(epsilon), float(delta))
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from onedraw.arrays import Array
@@ -20,23 +19,25 @@ from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
 from onedraw.plans import Plan
 
+from .base import Labels
 from .linear import Expected, LinearEstimator
+from .sklearn_bases import ClassifierMixin
 from .validation import declared_schema, schema_classes
 
 
-class Classifier(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no types
+class Classifier(ClassifierMixin):
     """What classifiers share: labels as declared, never as they occur in the records."""
 
-    classes: Any
+    classes: Labels | None
 
     def _declared_response(self, plan: Plan, y: Any) -> Declared:
-        return Declared.levels(self.classes)
+        return Declared.levels(self._labels())
 
     def _labels(self) -> NDArray[Any]:
         return declared_classes(self.classes, of=type(self).__name__)
 
     def _options(self) -> dict[str, Any]:
-        options: dict[str, Any] = super()._options()
+        options: dict[str, Any] = super()._options()  # type: ignore[misc]  # the estimator's beside this class
         return options | {"classes": self._labels().tolist()}
 
     def __sklearn_tags__(self) -> Tags:
@@ -55,8 +56,8 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]  # scikit-learn has no 
 class LinearClassifier(Classifier, LinearEstimator):
     """A score for the second of two classes, or for each of several."""
 
-    classes: Any = None
-    radius: Any = None
+    classes: Labels | None = None
+    radius: float | None = None
 
     def _fit(self, X: Any, y: Any) -> None:
         if self.schema is None:
@@ -79,6 +80,7 @@ class LinearClassifier(Classifier, LinearEstimator):
         return np.asarray(self.classes_[codes])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPLogisticRegression(LinearClassifier):
     """Logistic regression for two classes, multinomial for more, released under differential privacy.
 
@@ -156,6 +158,7 @@ class DPLogisticRegression(LinearClassifier):
         return self._expected(X, interval)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPLinearSVC(LinearClassifier):
     """A linear support vector machine for two classes (hinge loss, its kink rounded), under differential privacy.
 

@@ -11,7 +11,7 @@ What is estimated are the moments of the records clamped to their declared bound
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from onedraw.mechanisms import Moments, Plan
 from onedraw.models import Columns
 from onedraw.planning import CovarianceQuestion, chosen_columns
 
-from .base import PrivateEstimator, cached, compared_features
+from .base import Bounds, FileName, PrivateEstimator, cached, compared_features
 from .validation import check_rows
 
 
@@ -50,12 +50,12 @@ class DPCovariance(PrivateEstimator):
     ``certificate_``, ``guarantee_``, ``release_``, ``choice_``, ``notes_``.
     """
 
-    bounds: Any = None
-    schema: Any = None
-    columns: Any = None
+    bounds: Bounds | None = None
+    schema: Schema | FileName | None = None
+    columns: Sequence[str] | None = None
 
     def _fit(self, X: Any, y: Any) -> None:
-        question, data, n, people = self._by_schema(X) if self.schema is not None else self._by_bounds(X)
+        question, data, n, people = self._by_bounds(X) if self.schema is None else self._by_schema(X, self.schema)
         choice = cached(CovarianceQuestion.choices, question, self._budget(), n=n, records_per_person=people)
         self._release(choice, data)
         model, found = question.model, self.release_.moments
@@ -81,10 +81,10 @@ class DPCovariance(PrivateEstimator):
         columns = Columns(rows.features, bounds=self.bounds, feature_names=rows.names)
         return CovarianceQuestion(Moments(), columns), rows.X, rows.n, 1
 
-    def _by_schema(self, X: Any) -> tuple[CovarianceQuestion, Any, int, int]:
+    def _by_schema(self, X: Any, schema: Schema | FileName) -> tuple[CovarianceQuestion, Any, int, int]:
         if self.bounds is not None:
             raise WrongCall("bounds and schema both say what is public about the columns. Pass one of them.")
-        declared = self.schema if isinstance(self.schema, Schema) else Schema.load(self.schema)
+        declared = schema if isinstance(schema, Schema) else Schema.load(schema)
         if isinstance(self.columns, str):
             raise WrongCall(f"columns is a list of names, got the text {self.columns!r}. Pass [{self.columns!r}].")
         declared = chosen_columns(declared, None if self.columns is None else list(self.columns))

@@ -34,7 +34,7 @@ from onedraw.privacy import Assumption, Promise, Provenance
 from onedraw.release import Certificate, Release, release
 from onedraw.release.intervals.evaluations import Curve, Figure, Scores, scores_of
 
-from .base import budget_of, opened
+from .base import Labels, Range, budget_of, opened
 from .judging import Kind, judged_by
 
 Found = TypeVar("Found")
@@ -105,11 +105,12 @@ class Evaluation:
 
 
 def evaluate(
-    model: Any, X: Any, y: Any = None, *, epsilon: float | None = None, delta: float = 0.0, classes: Any = None,
-    bounds: Any = None, largest_error: float | None = None, bins: int | None = None, batch: bool = False,
-    level: float = 0.95, ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
+    model: Any, X: Any, y: Any = None, *, epsilon: float | None = None, delta: float = 0.0,
+    classes: Labels | None = None, bounds: Range | None = None, largest_error: float | None = None,
+    bins: int | None = None, batch: bool = False, level: float = 0.95,
+    ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
     random_state: int | None = None, out: str | os.PathLike[str] | None = None, resume: str | None = None,
-    how_to_resume: str = "",
+    how_to_resume: str = "", by: str | None = None, purpose: str | None = None,
 ) -> Evaluation:  # fmt: skip
     """Accuracy, confusion matrix, ROC, AUC, calibration of a classifier, or RMSE and R² of a regressor, released once.
 
@@ -134,13 +135,15 @@ def evaluate(
     plan = calibrate(AddedNoise(), table, budget, n=len(judged), records_per_person=judged.records_per_person)
     found = release(
         plan, judged, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state,
-        label="evaluation", notes=notes, out=out, resume=resume, how_to_resume=how_to_resume,
+        label="evaluation", notes=notes, out=out, resume=resume, how_to_resume=how_to_resume, by=by, purpose=purpose,
     )  # fmt: skip
     kept = replace(found, diagnostics={})
     return Evaluation(kept, scores_of(kept.certificate, kept.plan, level))
 
 
-def _table(kind: Kind, n: int, budget: Promise, bins: Any, largest_error: Any) -> ClassifierScores | RegressorScores:
+def _table(
+    kind: Kind, n: int, budget: Promise, bins: int | None, largest_error: float | None
+) -> ClassifierScores | RegressorScores:
     if isinstance(kind[0], float):
         if bins is not None:
             raise WrongCall("bins belong to the scores of two classes; a regressor has none. Leave them out.")
@@ -159,7 +162,7 @@ def _table(kind: Kind, n: int, budget: Promise, bins: Any, largest_error: Any) -
     return ClassifierScores(tuple(map(str, kind)), score_edges(bins))
 
 
-def score_edges(bins: Any) -> tuple[float, ...]:
+def score_edges(bins: int) -> tuple[float, ...]:
     """Even in the log-odds, one of them at a half."""
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 200 or bins % 2:
         raise WrongCall(f"bins is an even number from 2 to 200, so that a half is an edge, got {bins!r}.")
@@ -190,9 +193,10 @@ class Chosen:
 
 def choose(
     models: Mapping[str, Any] | Sequence[Any], X: Any, y: Any = None, *, epsilon: float | None = None, delta: float = 0.0,
-    classes: Any = None, bounds: Any = None, largest_error: float | None = None, batch: bool = False,
+    classes: Labels | None = None, bounds: Range | None = None, largest_error: float | None = None, batch: bool = False,
     ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None, random_state: int | None = None,
     out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "",
+    by: str | None = None, purpose: str | None = None,
 ) -> Chosen:  # fmt: skip
     """The one of ``models`` (by name, or in order) that does best on held-out records, chosen for one charge.
 
@@ -220,7 +224,7 @@ def choose(
     plan = calibrate(ExponentialChoice(), table, budget, n=len(first), records_per_person=most)
     found = release(
         plan, Losses(len(first), losses), ledger=opened(ledger), dataset=dataset or first.dataset, out=out,
-        random_state=random_state, label="choice", resume=resume, how_to_resume=how_to_resume,
+        random_state=random_state, label="choice", resume=resume, how_to_resume=how_to_resume, by=by, purpose=purpose,
         notes=(Assumption(FITTED_BEFORE, Provenance.DECLARED), *dict.fromkeys(one for _, notes, _ in parts for one in notes)),
     )  # fmt: skip
     place = int(found.draws[0, 0])

@@ -2,17 +2,17 @@
 
 **A prediction must depend on its own row alone**, or replacing a record would change what is counted of others.
 Releases and estimators of this library predict so, and no row makes them fail. Any other model is asked one row at a
-time, and a row it fails on counts as stated; ``batch=True`` asks it once for all rows, which is quicker, and then the
-caller answers for it.
+time, each time a fresh copy of it, and a row it fails on counts as stated; ``batch=True`` asks it once for all rows, which is
+quicker, and then the caller answers for it (`foreign_models`).
 """
 
 from __future__ import annotations
 
-import math
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,11 @@ from onedraw.models.responses import Codes
 from onedraw.models.tables.scores import Judged
 from onedraw.privacy import Assumption, Provenance
 from onedraw.release import Certificate, Release
+from onedraw.release.certificate import certificate_from
 from onedraw.release.predictions import Predictor
 from onedraw.release.verification import verify
+
+from .foreign_models import ForeignModel, Prediction
 
 Kind = tuple[str, ...] | tuple[float, float]
 """Classes, or the range of a response."""
@@ -44,10 +47,14 @@ def judged_by(
         raise WrongCall("evaluate needs the true responses: evaluate(model, X, y, epsilon=…).")
     if len(X) != len(y):
         raise InvalidModel(f"X has {len(X):,} records and y {len(y):,}. Pass one response for each record.")
-    ours = hasattr(model, "certificate_")
+    ours = is_ours(model)
     kind = _kind(model, classes, bounds, ours=ours)
-    said, rows = _said(model, kind), _rows(X)
-    _try_out(said, rows)
+    predict, rows = _prediction(model, kind), _rows(X)
+    foreign = None if ours else ForeignModel(model, predict)
+    ask = partial(predict, model) if foreign is None else foreign.ask
+    _try_out(ask, rows)
+    if foreign is not None:
+        foreign.check(rows, batch=batch)
     labels = Codes(tuple(classes if classes is not None else model.classes_)) if not bounds else None
 
     def judged() -> Array:
@@ -55,11 +62,21 @@ def judged_by(
             truth = labels.from_values(y)
         else:
             truth = np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in batches(y))])
-        found = np.asarray(said(X) if ours or batch else _one_by_one(said, rows), dtype=np.float64).reshape(-1)
+        if foreign is None:
+            found = np.asarray(ask(X), dtype=np.float64).reshape(-1)
+        else:
+            found = foreign.together(X, rows) if batch else foreign.one_by_one(rows)
         finite = np.where(np.isfinite(found), found, np.nan) if len(found) == len(X) else np.full(len(X), np.nan)
         return np.column_stack([truth, finite])
 
-    return Judged(len(X), judged), _notes(type(model).__name__, ours=ours, batch=batch), kind
+    return Judged(len(X), judged), _notes(type(model).__name__, foreign, batch=batch), kind
+
+
+def is_ours(model: Any) -> bool:
+    """Say whether a fitted model predicts by this library's own methods; a class derived from ours may not."""
+    methods = [getattr(type(model), name, None) for name in ("predict", "predict_proba", "decision_function")]
+    own = (getattr(method, "__module__", "").startswith("onedraw.") for method in methods if method is not None)
+    return hasattr(model, "certificate_") and all(own)
 
 
 def _kind(model: Any, classes: Any, bounds: Any, *, ours: bool) -> Kind:
@@ -76,14 +93,14 @@ def _kind(model: Any, classes: Any, bounds: Any, *, ours: bool) -> Kind:
     return tuple(str(label) for label in (classes if classes is not None else model.classes_))
 
 
-def _said(model: Any, kind: Kind) -> Callable[[Any], Array]:
-    """Of numbers the prediction, of two classes the second's probability, of more the code of the predicted one."""
+def _prediction(model: Any, kind: Kind) -> Prediction:
+    """Return how rows are predicted: a number, of two classes the second's probability, of more the predicted one's code."""
     if isinstance(kind[0], float):
-        return lambda X: np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
+        return lambda model, X: np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
     own = [str(label) for label in model.classes_] if hasattr(model, "classes_") else list(map(str, kind))
     places = [own.index(str(label)) if str(label) in own else None for label in kind]
 
-    def columns(X: Any) -> Array:
+    def columns(model: Any, X: Any) -> Array:
         if hasattr(model, "predict_proba"):
             given = np.asarray(model.predict_proba(X), dtype=np.float64)
         else:
@@ -93,8 +110,8 @@ def _said(model: Any, kind: Kind) -> Callable[[Any], Array]:
         return np.column_stack([np.zeros(len(given)) if place is None else given[:, place] for place in places])
 
     if len(kind) == 2:
-        return lambda X: np.asarray(columns(X)[:, 1])
-    return lambda X: np.asarray(columns(X).argmax(axis=1), dtype=np.float64)
+        return lambda model, X: np.asarray(columns(model, X)[:, 1])
+    return lambda model, X: np.asarray(columns(model, X).argmax(axis=1), dtype=np.float64)
 
 
 def _rows(X: Any) -> Any:
@@ -115,32 +132,17 @@ def _real(cells: Any) -> Array:
     return np.where(values.imag == 0.0, values.real, np.nan)
 
 
-def _try_out(said: Callable[[Any], Array], rows: Any) -> None:
-    """A row of zeros, which is nobody's: what fails on it fails before the charge, and in the model's own words."""
+def _try_out(ask: Callable[[Any], Array], rows: Any) -> None:
+    """Predict a row of zeros, which is nobody's: what fails on it fails before the charge, and in the model's own words."""
     row = rows[:1]
     if not (isinstance(row, np.ndarray) and row.ndim == 2 and row.dtype.kind in "fiub"):
         return
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            said(np.zeros((1, row.shape[1])))
-    except Exception as error:
+            ask(np.zeros((1, row.shape[1])))
+    except (Exception, SystemExit) as error:
         raise WrongCall(f"The model cannot predict a row of zeros: {error}. Nothing was spent.") from error
-
-
-def _one_by_one(said: Callable[[Any], Array], rows: Any) -> Array:
-    """Each record by itself; NaN where the model fails, whatever it fails with."""
-
-    def one(index: int) -> float:
-        try:
-            return float(said(rows[index : index + 1])[0])
-        except Exception:  # an error would tell that there is such a record
-            return math.nan
-
-    size = len(rows.obj) if hasattr(rows, "obj") else len(rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return np.array([one(index) for index in range(size)])
 
 
 # ── releases ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,8 +169,8 @@ def _by_release(
     kind: Kind = release.predictor.classes if hasattr(column, "labels") else column.ends
     said = Said(release.certificate.to_json(), tuple(schema.columns))
     held = Judged(records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset)
-    named = f"the release of plan {release.certificate.plan_digest[:16]}…"
-    return held, _notes(named, ours=True, batch=False), kind
+    named = f"the release whose certificate has the digest {release.certificate.digest[:16]}…"
+    return held, _notes(named, None, batch=False), kind
 
 
 @dataclass(frozen=True)
@@ -194,17 +196,37 @@ class Said(Reading):
 
 @lru_cache(maxsize=8)
 def _known(text: str) -> tuple[Predictor, Schema]:
-    release = Release(Certificate.model_validate_json(text))
+    release = Release(certificate_from(json.loads(text)))
     return release.predictor, Schema.from_dict(release.certificate.data.declared or {})
 
 
-def _notes(model: str, *, ours: bool, batch: bool) -> tuple[Assumption, ...]:
-    claims = [(f"what is evaluated is {model}, fixed before the held-out records were read", Provenance.DECLARED)]
-    if ours:
+def _notes(name: str, foreign: ForeignModel | None, *, batch: bool) -> tuple[Assumption, ...]:
+    claims = [(f"what is evaluated is {name}, fixed before the held-out records were read", Provenance.DECLARED)]
+    if foreign is None:
         claims += [("each record is predicted from its own row, and no row makes it fail", Provenance.PROVED)]
+        return tuple(Assumption(*claim) for claim in claims)
+    claims += [
+        ("columns have the types they were declared with: no record decided how others are held", Provenance.DECLARED)
+    ]
+    if batch:
+        claims += [("a prediction depends on its own row alone: rows were predicted together", Provenance.DECLARED)]
+    elif foreign.copied:
+        claims += [
+            (
+                "each row is predicted by a fresh copy of the model; one that fails counts as a score of 0",
+                Provenance.ENFORCED,
+            ),
+            (
+                "the model keeps nothing between rows outside itself, as in a file, a module or a random generator",
+                Provenance.DECLARED,
+            ),
+        ]
     else:
-        typed = "columns have the types they were declared with: no record decided how others are held"
-        together = "a prediction depends on its own row alone: rows were predicted together", Provenance.DECLARED
-        alone = "rows are predicted one at a time; one that fails counts as a score of 0", Provenance.ENFORCED
-        claims += [(typed, Provenance.DECLARED), together if batch else alone]
+        claims += [
+            ("rows are predicted one at a time; one that fails counts as a score of 0", Provenance.ENFORCED),
+            (
+                "the model keeps nothing between rows: it cannot be copied, so the same one was asked for all",
+                Provenance.DECLARED,
+            ),
+        ]
     return tuple(Assumption(*claim) for claim in claims)

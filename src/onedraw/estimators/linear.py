@@ -13,18 +13,17 @@ middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercep
 
 from __future__ import annotations
 
-import numbers
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.arrays import Array, Mask
-from onedraw.data import DatabaseTable, Measure
+from onedraw.data import DatabaseTable, Measure, Schema
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.mechanisms import PerturbedMode
@@ -37,7 +36,7 @@ from onedraw.plans import Plan
 from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of, why_refused
 from onedraw.release.intervals.path_start import remembers_start
 
-from .base import NoInterval, PrivateEstimator, cached, compared_features
+from .base import Bounds, FileName, NoInterval, PrivateEstimator, cached, compared_features, is_integer
 from .validation import (
     SAID_BY_IT,
     MeasuredResponse,
@@ -55,12 +54,12 @@ from .validation import (
 class RegressionEstimator(PrivateEstimator):
     """fit(X, y) for features with public bounds."""
 
-    mechanism: Any = "auto"
-    bounds: Any = None
-    data_norm: Any = None
-    prior_scale: Any = None
-    effect: Any = None
-    n_draws: Any = "auto"
+    mechanism: str = "auto"
+    bounds: Bounds | None = None
+    data_norm: float | None = None
+    prior_scale: float | None = None
+    effect: float | None = None
+    n_draws: int | Literal["auto"] = "auto"
 
     kind: ClassVar[str]
     """What `planning` calls the question."""
@@ -110,7 +109,7 @@ class RegressionEstimator(PrivateEstimator):
     def _draws(self) -> int:
         if isinstance(self.n_draws, str) and self.n_draws == "auto":
             return 1
-        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
+        if not is_integer(self.n_draws) or self.n_draws < 1:
             raise WrongCall(
                 f"n_draws must be 'auto' or a whole number of at least 1, got {self.n_draws!r}. 'auto' is one fit or one "
                 "draw; 4 or 8 draws of a named mechanism share its budget, so that their spread gives an interval."
@@ -133,10 +132,10 @@ class Expected(NamedTuple):
 class LinearEstimator(RegressionEstimator):
     """A linear predictor for each class, or for the one response."""
 
-    schema: Any = None
-    target: Any = None
-    fit_intercept: Any = True
-    robust: Any = False
+    schema: Schema | FileName | Mapping[str, Any] | None = None
+    target: str | None = None
+    fit_intercept: bool = True
+    robust: bool = False
 
     def _fit(self, X: Any, y: Any) -> None:
         if self.schema is None:

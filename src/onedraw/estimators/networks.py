@@ -11,11 +11,10 @@ there is no interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,9 +24,11 @@ from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.planning.regression import FLOOR, HALF_WIDTH
 from onedraw.release.estimates import Estimate, Estimates
 
+from .base import Labels, Numbers
 from .classification import Classifier
 from .linear import RegressionEstimator, encoded
 from .regression import regressor_tags, response_range
+from .sklearn_bases import RegressorMixin
 from .validation import MeasuredResponse, check_rows
 
 NO_INTERVAL = "single weights of a network mean nothing: units can be exchanged. Use its predictions"
@@ -39,8 +40,8 @@ SPREAD = HALF_WIDTH["network-regressor"]
 class NetworkEstimator(RegressionEstimator):
     """Draws of a network's weights."""
 
-    hidden: Any = 10
-    n_draws: Any = 1
+    hidden: int = 10
+    n_draws: int | Literal["auto"] = 1
 
     def _fit(self, X: Any, y: Any) -> None:
         rows = check_rows(self, X, y, reset=True)
@@ -82,7 +83,7 @@ class DPMLPClassifier(Classifier, NetworkEstimator):
 
     kind = "network-classifier"
 
-    classes: Any = None
+    classes: Labels | None = None
 
     def _fit(self, X: Any, y: Any) -> None:
         super()._fit(X, y)
@@ -100,7 +101,7 @@ class DPMLPClassifier(Classifier, NetworkEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class DPMLPRegressor(RegressorMixin, NetworkEstimator):
     """A regression with one hidden layer of ``hidden`` tanh units, under differential privacy.
 
     ``response_bound``, Y or (low, high), is needed: responses are clamped to it and scaled by it. ``variance_floor`` is
@@ -112,8 +113,8 @@ class DPMLPRegressor(RegressorMixin, NetworkEstimator):  # type: ignore[misc]  #
 
     kind = "network-regressor"
 
-    response_bound: Any = None
-    variance_floor: Any = None
+    response_bound: Numbers | None = None
+    variance_floor: float | None = None
 
     def _responses(self, y: Any) -> Any:
         return MeasuredResponse(y, Measure(*self._units()))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import abc
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -36,7 +36,7 @@ from onedraw.plans import Plan
 from onedraw.privacy import Promise
 from onedraw.release.estimates import Estimates, estimates_of, interval_of
 
-from .base import PrivateEstimator, cached
+from .base import Labels, PrivateEstimator, cached, is_integer
 from .classification import declared_classes
 from .validation import LabelCodes, as_given, grouped_columns, one_column
 
@@ -44,13 +44,13 @@ from .validation import LabelCodes, as_given, grouped_columns, one_column
 class ColumnEstimator(PrivateEstimator):
     """What is released about one column."""
 
-    by: Any = None
-    group_sizes: Any = None
-    prior: Any = None
-    between: Any = None
-    noise: Any = None
-    mechanism: Any = "auto"
-    n_draws: Any = 1
+    by: Mapping[str, Labels] | None = None
+    group_sizes: Labels | None = None
+    prior: Sequence[float] | None = None
+    between: Sequence[float | None] | None = None
+    noise: float | None = None
+    mechanism: str = "auto"
+    n_draws: int = 1
     """Parameters where a subclass makes fields of them; otherwise as here."""
 
     term: ClassVar[str] = ""
@@ -98,7 +98,7 @@ class ColumnEstimator(PrivateEstimator):
         return {name: (declared(one), column_chunks(as_given(one), dim=1)[0]) for name, one in columns.items()}
 
     def _planned(self, budget: Promise, n: int) -> Choices:
-        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, numbers.Integral) or self.n_draws < 1:
+        if not is_integer(self.n_draws) or self.n_draws < 1:
             raise WrongCall(f"n_draws must be a whole number of at least 1, got {self.n_draws!r}.")
         self._accepted()
         table = None if self.prior is not None else self._table(declared_groups_of(self))
@@ -163,17 +163,17 @@ class ColumnEstimator(PrivateEstimator):
 class TableEstimator(ColumnEstimator):
     """Answered by plain noise, as a whole or within groups."""
 
-    mechanism: Any = "auto"
-    by: Any = None
-    group_sizes: Any = None
+    mechanism: str = "auto"
+    by: Mapping[str, Labels] | None = None
+    group_sizes: Labels | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PosteriorEstimator(TableEstimator):
     """Answered by plain noise, or by a draw from a conjugate posterior."""
 
-    prior: Any = None
-    n_draws: Any = 1
+    prior: Sequence[float] | None = None
+    n_draws: int = 1
 
 
 def declared_range(estimator: Any) -> tuple[float, float]:
@@ -203,7 +203,7 @@ def declared_by(estimator: Any) -> dict[str, tuple[Any, ...]]:
         if estimator.group_sizes is not None:
             raise InvalidModel("group_sizes is about groups, but by names none. Pass by={column: [group, …]}.")
         return {}
-    if not isinstance(by, dict) or not 1 <= len(by) <= 2:
+    if not isinstance(by, Mapping) or not 1 <= len(by) <= 2:
         raise InvalidModel(
             "by names one or two columns with all groups there can be, by={'sex': ['F', 'M']}; groups are never read from the "
             f"records. Got a {type(by).__name__}."

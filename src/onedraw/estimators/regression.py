@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from onedraw.arrays import Array
@@ -21,11 +20,13 @@ from onedraw.data import Measure
 from onedraw.errors import InvalidModel
 from onedraw.planning import regression
 
+from .base import Numbers
 from .linear import Expected, LinearEstimator
+from .sklearn_bases import RegressorMixin
 from .validation import MeasuredResponse
 
 
-class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class LinearRegressor(RegressorMixin, LinearEstimator):
     """Coefficients of one response: coef_ is a vector, and predictions are what the model expects."""
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -46,9 +47,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  #
 class NumberEstimator(LinearRegressor):
     """Coefficients of a number: responses are measured from the public middle of their range."""
 
-    response_bound: Any = None
-    noise: Any = None
-    radius: Any = None
+    response_bound: Numbers | None = None
+    noise: float | None = None
+    radius: float | None = None
 
     def _responses(self, y: Any) -> Any:
         middle, _ = response_range(self)
@@ -105,8 +106,8 @@ class DPLinearRegression(NumberEstimator):
 
     kind = "linear"
 
-    threshold: Any = None
-    variance_floor: Any = None
+    threshold: float | None = None
+    variance_floor: float | None = None
 
     def _fit(self, X: Any, y: Any) -> None:
         super()._fit(X, y)
@@ -127,7 +128,7 @@ class DPQuantileRegressor(NumberEstimator):
 
     kind = "quantile"
 
-    quantile: Any = 0.5
+    quantile: float = 0.5
 
 
 def response_range(estimator: Any) -> tuple[float, float | None]:
@@ -173,7 +174,7 @@ class DPPoissonRegressor(LinearRegressor):
 
     kind = "poisson"
 
-    largest: Any = None
+    largest: int | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

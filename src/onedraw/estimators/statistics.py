@@ -5,7 +5,7 @@ and spikes as they are."""
 from __future__ import annotations
 
 import math
-import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from onedraw.privacy import Promise
 from onedraw.release.intervals.quantiles import inter_quartile_range, why_no_ends
 from onedraw.release.intervals.tables import table_interval
 
-from .base import cached
+from .base import Labels, Numbers, Range, cached, is_number
 from .classification import declared_classes
 from .one_column import ColumnEstimator, PosteriorEstimator, TableEstimator, declared_range
 
@@ -54,8 +54,8 @@ class DPProportion(PosteriorEstimator):
     term: ClassVar[str] = "proportion"
     _family: ClassVar[type[models.ConjugateModel] | None] = models.BetaBernoulli
 
-    classes: Any = None
-    between: Any = None
+    classes: Labels | None = None
+    between: Sequence[float | None] | None = None
 
     def _labels(self) -> tuple[Any, ...]:
         labels = tuple(declared_classes(self.classes, of=type(self).__name__).tolist())
@@ -77,7 +77,7 @@ class DPProportion(PosteriorEstimator):
 class LevelEstimator(TableEstimator):
     """What counts and shares of declared levels have in common."""
 
-    levels: Any = None
+    levels: Labels | None = None
 
     def _levels(self) -> NDArray[Any]:
         if self.levels is None:
@@ -134,7 +134,7 @@ class DPCount(LevelEstimator):
     term: ClassVar[str] = "count"
 
     level: Any = None
-    between: Any = None
+    between: Sequence[float | None] | None = None
 
     def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
         if self.between is not None:
@@ -171,16 +171,13 @@ def declared_condition(estimator: Any, other: str) -> dict[str, Any]:
 class NumberColumn(TableEstimator):
     """What statistics of numbers in declared bounds have in common."""
 
-    bounds: Any = None
+    bounds: Range | None = None
 
     show: ClassVar[str]
     missing: ClassVar[float | None] = None
 
     def _table(self, groups: dict[str, Any]) -> models.NumberTable:
         return models.NumberTable(*declared_range(self), show=self.show, missing=self.missing, **groups)
-
-    def _keep(self, centre: Array) -> None:
-        setattr(self, f"{self.show}_", self._of_groups(centre))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -200,18 +197,21 @@ class DPMean(NumberColumn, PosteriorEstimator):
     show: ClassVar[str] = "mean"
     _family: ClassVar[type[models.ConjugateModel] | None] = models.GaussianMean
 
-    noise: Any = None
+    noise: float | None = None
 
     def _declared(self) -> Any:
         low, high = declared_range(self)
         return SimpleNamespace(lower=low, upper=high)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
-        if self.noise is not None and not (isinstance(self.noise, numbers.Real) and 0 < float(self.noise) < math.inf):
+        if self.noise is not None and not (is_number(self.noise) and 0 < float(self.noise) < math.inf):
             raise InvalidModel(
                 f"noise is the records' standard deviation, a positive number, or None, got {self.noise!r}."
             )
         return super()._planned(budget, n)
+
+    def _keep(self, centre: Array) -> None:
+        self.mean_ = self._of_groups(centre)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -227,6 +227,9 @@ class DPSum(NumberColumn):
 
     show: ClassVar[str] = "sum"
 
+    def _keep(self, centre: Array) -> None:
+        self.sum_ = self._of_groups(centre)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPVariance(NumberColumn):
@@ -240,6 +243,9 @@ class DPVariance(NumberColumn):
     """
 
     show: ClassVar[str] = "variance"
+
+    def _keep(self, centre: Array) -> None:
+        self.variance_ = self._of_groups(centre)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -270,6 +276,9 @@ class DPRate(NumberColumn, PosteriorEstimator):
         self._declared()
         return super()._table(groups)
 
+    def _keep(self, centre: Array) -> None:
+        self.rate_ = self._of_groups(centre)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPQuantile(ColumnEstimator):
@@ -289,14 +298,14 @@ class DPQuantile(ColumnEstimator):
 
     term: ClassVar[str] = "quantile"
 
-    quantiles: Any = (0.5,)
-    bounds: Any = None
-    step: Any = None
-    interval: Any = 0.95
+    quantiles: Numbers = (0.5,)
+    bounds: Range | None = None
+    step: float | None = None
+    interval: float | None = 0.95
 
     def _model(self, n: int, budget: Promise) -> models.ColumnQuantiles:
         low, high = declared_range(self)
-        levels: Any = [self.quantiles] if isinstance(self.quantiles, numbers.Real) else self.quantiles
+        levels: Any = [self.quantiles] if is_number(self.quantiles) else self.quantiles
         if isinstance(levels, str) or not hasattr(levels, "__iter__"):
             raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
         return models.ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)

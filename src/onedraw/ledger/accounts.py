@@ -43,6 +43,7 @@ from onedraw.privacy.filters import NOTHING, Charge, Filter, Spend, Sums, add, c
 from onedraw.privacy.numbers import fraction_down, sum_up
 
 from .events import EARLIER_FIELDS, FIELDS, START, Event, Kind, Position, broken, canonical, check_format
+from .layers import Layers
 
 WORK_ALONE = compose()
 """What an attempt that let nothing out has promised: no draw; its padded work is within γ₂ of a public number."""
@@ -66,7 +67,10 @@ class History:
             step = step.older
 
     def total(self, by: Filter) -> Charge:
-        """Every charge added up, from the newest step that has been asked before."""
+        """Add up every charge, from the newest step that has been asked before.
+
+        The total is also kept one step back: whether a promise fits is asked of a step that is then thrown away.
+        """
         steps: list[History] = []
         step: History | None = self
         while step is not None and (step._known is None or by not in step._known):
@@ -75,7 +79,8 @@ class History:
         total = NOTHING if step is None or step._known is None else step._known[by]
         for later in reversed(steps):
             total = add(total, by.charge(later.spend))
-        self._known = {**(self._known or {}), by: total}
+            if later is self or later is self.older:
+                later._known = {**(later._known or {}), by: total}
         return total
 
 
@@ -253,19 +258,27 @@ class Entry:
     part: str | None
     hash: str
     certificate: str | None = None
+    timing: float = 0.0
+    """γ₂ of a padded draw."""
+    begun: bool | None = False
+    """Whether a padded draw was begun under it, which the reservation has paid; None in formats that did not note it."""
 
 
 @dataclass(eq=False)
 class Accounts:
-    """Every account after some prefix of the chain. Only `absorb` changes it, so a copy is a snapshot."""
+    """Every account after some prefix of the chain. Only `absorb` changes it, so a branch is a snapshot.
+
+    ``marked``: the chain says that a mark is kept beside the ledger (mark.py).
+    """
 
     position: Position = START
-    by_name: dict[str, Account] = field(default_factory=dict)
-    entries: dict[str, Entry] = field(default_factory=dict)
+    by_name: Layers[Account] = field(default_factory=Layers)
+    entries: Layers[Entry] = field(default_factory=Layers)
+    marked: bool = False
 
     def after(self, events: Iterable[Event]) -> Accounts:
         """The accounts some events later; these stay as they are."""
-        later = Accounts(self.position, dict(self.by_name), dict(self.entries))
+        later = Accounts(self.position, self.by_name.branch(), self.entries.branch(), self.marked)
         for event in events:
             later.absorb(event)
         return later
@@ -282,7 +295,10 @@ class Accounts:
                 self.entries[event.entry] = replace(entry, certificate=certificate)
                 account = self.by_name[event.dataset]
                 self.by_name[event.dataset] = replace(account, settlements=account.settlements + 1)
-            elif event.kind != Kind.BOOK_OPENED:
+            elif event.is_about_ledger:
+                _require(not event.dataset, "it is about the ledger but names a dataset")
+                self.marked = self.marked or event.begins_mark
+            else:
                 self.by_name[event.dataset] = self._changed(event, content)
         except _Impossible as error:
             raise broken(event.sequence, str(error)) from None
@@ -299,7 +315,8 @@ class Accounts:
             return Account(event.dataset, unit=unit, note=note, **_budget(content))
         if account is None:
             raise _Impossible(f"the dataset {event.dataset!r} was never opened")
-        _require(not account.closed, f"the dataset {event.dataset!r} was closed before")
+        paid = event.kind == Kind.ATTEMPTED and content["timing"] == 0.0  # by a reservation from before it was closed
+        _require(paid or not account.closed, f"the dataset {event.dataset!r} was closed before")
         part = content.get("part")
         _require(part is None or part in account.sizes, f"the part {part!r} was never declared")
         match event.kind:
@@ -324,17 +341,23 @@ class Accounts:
                 of = self.entries.get(content["of"])
                 if of is None or of.dataset != event.dataset or of.certificate is not None:
                     raise _Impossible("it is an attempt at what was never reserved, or has left")
-                return account.attempted(_share(content["timing"]), part=of.part)
+                timing = _share(content["timing"])
+                _require(timing or of.begun is not True, "it begins a draw again and pays nothing")
+                self.entries[content["of"]] = replace(of, begun=True)
+                return account.attempted(timing, part=of.part) if timing else account
         spend = _spend(content)
         _require(type(content["seeded"]) is bool, "the seeded mark must be true or false")
         _require(event.entry not in self.entries, "its entry was reserved before")
-        self.entries[event.entry] = Entry(event.dataset, part, event.hash)
+        timing, begun = content.get("timing") or 0.0, None if "plan" in content else False
+        self.entries[event.entry] = Entry(event.dataset, part, event.hash, timing=timing, begun=begun)
         stated = content.get("delta")  # not before format 4
         _require(stated is None or (type(stated) is float and 0.0 <= stated < 1.0), "the δ must be null or in [0, 1)")
         return account.charged(spend.promise, gamma=spend.gamma, part=part, delta=stated)
 
 
-TEXTS = frozenset({"certificate", "note", "of", "partition"})  # of what an event says
+REMARKS = frozenset({"request", "by", "note", "purpose"})
+"""Texts that may be null."""
+TEXTS = frozenset({"certificate", "fingerprint", "of", "partition"}) | REMARKS  # of what an event says
 
 
 class _Impossible(Exception):
@@ -355,9 +378,11 @@ def _content(event: Event) -> dict[str, Any]:
         check_format(content["format"])  # before its fields: a newer format may have others
     known = frozenset(content) in (FIELDS[event.kind], *EARLIER_FIELDS.get(event.kind, ()))
     _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
-    _require(
-        all(isinstance(content[name], str) for name in TEXTS & content.keys()), "a text was expected in its payload"
+    opened = event.kind == Kind.DATASET_OPENED  # whose note is a text, if an empty one
+    texts = (
+        content[name] for name in TEXTS & content.keys() if content[name] is not None or opened or name not in REMARKS
     )
+    _require(all(isinstance(text, str) for text in texts), "a text was expected in its payload")
     return content
 
 

@@ -3,8 +3,7 @@
 **Names that could be taken for one another.** A budget belongs to a name, so a second name is a second budget. Refused where a dataset, a partition or a part is begun (names that stand in older ledgers stay usable):
 
 * what Unicode's NFKC would write otherwise: full-width and mathematical letters, ligatures, ², ½, no-break spaces;
-* characters that show nothing (Default_Ignorable_Code_Point, DerivedCoreProperties 15.0; the Braille blank), and two
-  spaces in a row;
+* characters that show nothing (`plain_text.is_invisible`), and two spaces in a row;
 * Latin, Greek, Cyrillic or Armenian letters mixed in one word;
 * a name equal to one that stands beside it but for case, for the letters of those four scripts that are drawn alike,
   for 0 and O, for 1, l, I and |, or for the kind of hyphen.
@@ -23,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from onedraw.errors import BudgetSpent, InvalidBudget, LedgerError
-from onedraw.plain_text import acting
+from onedraw.plain_text import acting, is_invisible
 from onedraw.privacy import Promise
 from onedraw.privacy.filters import Spend, filters_of
 
@@ -71,6 +70,11 @@ def line(what: str, value: str) -> str:
             "for ever and is public: shorten it, and put nothing from the records into it."
         )
     return value
+
+
+def remarks(**said: str | None) -> dict[str, str | None]:
+    """Return remarks as they are stored; null where nothing was said."""
+    return {name: None if value is None else line(name, value) for name, value in said.items()}
 
 
 def checked_budget(budget: Promise) -> Promise:
@@ -245,11 +249,6 @@ def only_if_fixed(account: Account) -> str:
 
 # ── names that look alike ──
 
-_INVISIBLE = (
-    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
-    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F),
-    (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
-)  # fmt: skip
 _WORDS = re.compile(r"[\W\d_]+")
 _SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN")
 
@@ -273,7 +272,7 @@ def unclear(name: str) -> str | None:
     plain = unicodedata.normalize("NFKC", name)
     if plain != name:
         return f"it has characters that stand for others; write {plain!a}"
-    if any(first <= ord(letter) <= last for letter in name for first, last in _INVISIBLE) or "  " in name:
+    if any(map(is_invisible, name)) or "  " in name:
         return "it has characters that cannot be seen; leave them out"
     for word in _WORDS.split(name):
         letters = [unicodedata.name(letter, "") for letter in word if letter.isalpha()]

@@ -12,19 +12,22 @@ canonical JSON list of the six others). Payloads, format 4:
 | kind | payload, besides ``library`` (the version that wrote it) |
 | --- | --- |
 | book-opened | ``time``, ``format`` |
+| marked | ``time``: from here on a mark is kept (mark.py); in SQLite ledgers that were begun before format 4 |
+| restored | ``time``, ``mark`` (``sequence`` and ``head`` of the mark that was found, or null), ``heads`` (confirmed by hand) |
 | dataset-opened | ``time``, ``budget`` (a promise), ``unit``, ``note``, ``order`` (of its Rényi filter) or null |
-| top-up | ``time``, ``budget``, ``order``: replaces the budget, never by a stronger one |
+| top-up | ``time``, ``budget``, ``order``, ``by``, ``note``: replaces the budget, never by a stronger one |
 | closed | ``time``: nothing may be reserved any more |
 | parts-declared | ``time``, ``partition``, ``sizes`` (part → number of records) |
 | declared | ``time``, ``items`` (each ``promise`` and ``gamma``), ``delta`` or null, ``part`` or null, ``label`` |
-| reserved | ``time``, ``promise``, ``gamma``, ``timing`` or null, ``delta`` or null, ``part`` or null, ``seeded``, ``label``, ``plan`` (a digest) |
-| attempted | ``time``, ``of`` (a reservation's entry, drawn again), ``timing`` |
+| reserved | ``time``, ``promise``, ``gamma``, ``timing`` or null, ``delta`` or null, ``part`` or null, ``seeded``, ``label``, ``fingerprint`` (of the question), ``request`` (a digest), ``by``, ``note``, ``purpose`` |
+| attempted | ``time``, ``of`` (the entry of a padded reservation whose draw begins), ``timing`` (0 for its first draw, which it has paid) |
 | settled | ``certificate`` (a digest) |
 
 ``timing`` is γ₂ of a draw whose work is padded (samplers/padding.md), 0 where work is constant, null where running time is not covered.
 ``delta`` is the δ a release is stated with, at which the sum of (ε, δ) reads it; null for a promise with an ε of its own.
-Format 1 had no ``order`` and no declarations, format 2 no ``timing`` and no attempts, format 3 no ``delta`` of a reservation; what they
-wrote is read for ever.
+``request``, ``by``, ``note`` and ``purpose`` are null where nothing was said. Format 1 had no ``order`` and no declarations, format 2
+no ``timing`` and no attempts; until format 3 a reservation held the digest of its ``plan`` instead of a fingerprint, and its first
+draw was not noted, no mark was kept and no ``delta`` of a reservation. What they wrote is read for ever.
 
 A settlement has no time: what lies between reserving and settling is how long the sampler ran, and that
 depends on the records.
@@ -44,6 +47,8 @@ from onedraw import __version__
 from onedraw.errors import LedgerError
 
 FORMAT = 4
+FORMAT_WITH_MARK = 4
+"""A SQLite ledger that was begun in this format or a later one has a mark (mark.py)."""
 GENESIS = "0" * 64
 
 Row = tuple[Any, ...]
@@ -51,6 +56,8 @@ Row = tuple[Any, ...]
 
 class Kind(StrEnum):
     BOOK_OPENED = "book-opened"
+    MARKED = "marked"
+    RESTORED = "restored"
     DATASET_OPENED = "dataset-opened"
     TOP_UP = "top-up"
     CLOSED = "closed"
@@ -63,23 +70,41 @@ class Kind(StrEnum):
 
 FIELDS: Mapping[str, frozenset[str]] = {
     Kind.BOOK_OPENED: frozenset({"library", "time", "format"}),
+    Kind.MARKED: frozenset({"library", "time"}),
+    Kind.RESTORED: frozenset({"library", "time", "mark", "heads"}),
     Kind.DATASET_OPENED: frozenset({"library", "time", "budget", "unit", "note", "order"}),
-    Kind.TOP_UP: frozenset({"library", "time", "budget", "order"}),
+    Kind.TOP_UP: frozenset({"library", "time", "budget", "order", "by", "note"}),
     Kind.CLOSED: frozenset({"library", "time"}),
     Kind.PARTS_DECLARED: frozenset({"library", "time", "partition", "sizes"}),
     Kind.DECLARED: frozenset({"library", "time", "items", "delta", "part", "label"}),
     Kind.RESERVED: frozenset(
-        {"library", "time", "promise", "gamma", "timing", "delta", "part", "seeded", "label", "plan"}
+        {
+            "library",
+            "time",
+            "promise",
+            "gamma",
+            "timing",
+            "delta",
+            "part",
+            "seeded",
+            "label",
+            "fingerprint",
+            "request",
+            "by",
+            "note",
+            "purpose",
+        }
     ),
     Kind.ATTEMPTED: frozenset({"library", "time", "of", "timing"}),
     Kind.SETTLED: frozenset({"library", "certificate"}),
 }
+_RESERVED = frozenset({"library", "time", "promise", "gamma", "timing", "part", "seeded", "label", "plan"})
 EARLIER_FIELDS: Mapping[str, tuple[frozenset[str], ...]] = {
     Kind.DATASET_OPENED: (FIELDS[Kind.DATASET_OPENED] - {"order"},),
-    Kind.TOP_UP: (FIELDS[Kind.TOP_UP] - {"order"},),
-    Kind.RESERVED: (FIELDS[Kind.RESERVED] - {"delta"}, FIELDS[Kind.RESERVED] - {"delta", "timing"}),
+    Kind.TOP_UP: (FIELDS[Kind.TOP_UP] - {"by", "note"}, FIELDS[Kind.TOP_UP] - {"by", "note", "order"}),
+    Kind.RESERVED: (_RESERVED, _RESERVED - {"timing"}),
 }
-"""What events of older formats hold: reservations of format 3 name no δ, those before no timing, budgets of format 1 no order."""
+"""Forms of a payload that earlier formats wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +123,18 @@ class Event:
     def payload(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(self.text)
         return content
+
+    @property
+    def is_about_ledger(self) -> bool:
+        """Whether the event belongs to no dataset."""
+        return self.kind in (Kind.BOOK_OPENED, Kind.MARKED, Kind.RESTORED)
+
+    @property
+    def begins_mark(self) -> bool:
+        """Whether a mark is kept from this event on (in SQLite: mark.py)."""
+        if self.kind == Kind.BOOK_OPENED:
+            return bool(self.payload["format"] >= FORMAT_WITH_MARK)
+        return self.kind in (Kind.MARKED, Kind.RESTORED)
 
 
 @dataclass(frozen=True)
@@ -184,6 +221,8 @@ NAMES = ("sequence", "entry", "kind", "dataset", "payload", "previous", "hash")
 _COLUMNS = ", ".join(NAMES)
 SELECT = f"SELECT {_COLUMNS} FROM onedraw_events WHERE sequence >= :start ORDER BY sequence LIMIT :count"
 INSERT = f"INSERT INTO onedraw_events ({_COLUMNS}) VALUES ({', '.join(f':{name}' for name in NAMES)})"
+LAST = "SELECT sequence, hash FROM onedraw_events ORDER BY sequence DESC LIMIT 1"
+MARKED_EVENTS = f"SELECT count(*) FROM onedraw_events WHERE kind IN ('{Kind.MARKED}', '{Kind.RESTORED}')"
 _TABLE = """
 CREATE TABLE onedraw_events (
     sequence BIGINT PRIMARY KEY CHECK (sequence > 0),

@@ -11,53 +11,21 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, final
 
-from onedraw.errors import LedgerError
+from onedraw.errors import CannotWrite, LedgerError
 from onedraw.privacy import Composed, Promise, Unit
 from onedraw.privacy.filters import Filter, Spend, chosen_order
 
 from . import checks
 from .accounts import ONLY_IF_FIXED, WORK_ALONE, Account, Accounts, as_one, distance
-from .events import FORMAT, START, Event, Kind, Reservation, Row, broken, check_format, new_event, read_chain
-from .storage import BEFORE_ALL, Storage, Writer, storage_at
-
-
-@dataclass(frozen=True)
-class Remaining:
-    """What is left. A reservation of PureDP(``epsilon``) is accepted as long as nobody else spends first.
-
-    ``spent_epsilon`` is the ε spent at ``delta`` (`Promise.quoted_delta` of the budget) by the proven filter
-    that gives the smallest. ``kept_by`` says whether the budget is kept by a filter ("adaptive: …") or as one list
-    ("pre-declared: …"). ``listed_epsilon`` is the total as if every promise had been fixed before the first draw; it
-    is computed only where nothing else keeps the budget.
-    """
-
-    epsilon: float
-    delta: float
-    spent_epsilon: float
-    budget: Promise
-    kept_by: str = ""
-    listed_epsilon: float | None = None
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The chain holds. ``ok``: every budget is found kept as well; ``findings`` say where not.
-
-    ``remarks`` name budgets kept only if every promise was fixed before the first draw: older ledgers may hold such.
-    """
-
-    ok: bool
-    events: int
-    head: str
-    findings: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.ok
+from .answers import Remaining, Verification
+from .database import BEFORE_ALL, Storage, Writer
+from .events import FORMAT, START, Event, Kind, Position, Reservation, Row, broken, check_format, new_event, read_chain
+from .relocation import Restored, move_ledger, restore_ledger
+from .storage import storage_at
 
 
 @final
@@ -86,6 +54,8 @@ class Ledger:
         | something else there (any other file, another SQLite database) | `LedgerError`, it is not touched |
         | a ledger of a newer format | `LedgerError` |
         | a new ledger in a place that cannot be written | `CannotWrite` |
+        | a file with several names, or mounted by itself; a copy; a history that is not the mark's | `LedgerError` (mark.py) |
+        | a SQLite ledger that was begun before format 4 | gets its mark, where it can be written |
         | an old ledger in a place that cannot be written | opened for reading; every write is `CannotWrite` |
         """
         storage = storage_at(place)
@@ -96,7 +66,33 @@ class Ledger:
         if first is None or first.kind != Kind.BOOK_OPENED:
             raise broken(1, "it is missing" if first is None else "a ledger is opened by its first event")
         check_format(first.payload.get("format"))
-        return cls(storage)
+        ledger = cls(storage)
+        if storage.lacks_mark():
+            with suppress(CannotWrite), ledger._turn():
+                pass  # a turn begins the mark
+        return ledger
+
+    @staticmethod
+    def move(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Position:
+        """Move a SQLite ledger with its journal and its mark; return where its history ends.
+
+        **Guarantee.** At every moment, also after a crash, at most one of the two files can be spent from. If a call
+        was interrupted, the same call finishes it.
+        """
+        return move_ledger(old, new)
+
+    @staticmethod
+    def restore(
+        place: str | os.PathLike[str], *, backup: str | os.PathLike[str] | None = None, head: str | Iterable[str] = (),
+        accept_lost_spends: bool = False,
+    ) -> Restored:  # fmt: skip
+        """Accept the SQLite file at ``place`` as the ledger although its mark does not, or put ``backup`` there first.
+
+        **Guarantee.** Without ``accept_lost_spends`` the file is accepted only if it holds every ``head`` (one or
+        several, as certificates state them) and the event that the mark has seen. The chain says that it was restored.
+        """
+        heads = [head] if isinstance(head, str) else head
+        return restore_ledger(place, backup=backup, heads=heads, accept_lost_spends=accept_lost_spends)
 
     # ── spending ──
 
@@ -117,14 +113,16 @@ class Ledger:
             name = checks.new_name("dataset", name, beside=turn.accounts.by_name)
             return turn.append(Kind.DATASET_OPENED, name, content)
 
-    def top_up(self, dataset: str, budget: Promise) -> Event:
+    def top_up(self, dataset: str, budget: Promise, *, by: str | None = None, note: str | None = None) -> Event:
         """Replace the budget by one that is no stronger: everything accepted before stays within it.
 
-        What is proven afterwards is the new budget, provided that it was not chosen in view of the draws.
+        What is proven afterwards is the new budget, provided that it was not chosen in view of the draws. ``by`` and ``note`` say
+        who decided so, and why.
         """
+        said = checks.remarks(by=by, note=note)
         with self._turn() as turn:
             account = checks.open_account(turn.accounts, dataset)
-            content = _budget(budget)
+            content = _budget(budget) | said
             if not account.budget.implies(budget):
                 raise LedgerError(
                     f"The budget of {account.dataset!r}, {account.budget}, is not proven to imply {budget}, and a budget can "
@@ -158,8 +156,9 @@ class Ledger:
 
     def reserve(
         self, dataset: str, promise: Promise, *, gamma: float = 0.0, timing: float | None = None,
-        delta: float | None = None, part: str | None = None, seeded: bool = False, label: str = "",
-        plan_digest: str = "", entry: str | None = None,
+        delta: float | None = None, part: str | None = None, seeded: bool = False, label: str = "", fingerprint: str = "",
+        entry: str | None = None, request: str | None = None, by: str | None = None, note: str | None = None,
+        purpose: str | None = None,
     ) -> Reservation:  # fmt: skip
         """Spend: write the promise into the ledger before any record is read, or raise `BudgetSpent`.
 
@@ -170,7 +169,8 @@ class Ledger:
         samplers/padding.md), None where running time is not covered, and counts like it. ``delta`` is the δ at which a sum of
         (ε, δ) reads the promise; None: its pure ε, or the δ at which it is quoted. A promise that stands in a
         declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name
-        that the caller noted down beforehand.
+        that the caller noted down beforehand. ``fingerprint`` names the question: a release under this entry must have the same
+        (`Planned.fingerprint`). ``request`` is the digest of an approved request; ``by``, ``note`` and ``purpose`` are remarks.
         """
         promise, gamma = checks.checked_promise(promise), checks.checked_share(gamma)
         timing = None if timing is None else checks.checked_share(timing)
@@ -185,7 +185,8 @@ class Ledger:
             "delta": delta,
             "seeded": bool(seeded),
             "label": checks.line("label", label),
-            "plan": checks.line("plan_digest", plan_digest),
+            "fingerprint": checks.line("fingerprint", fingerprint),
+            **checks.remarks(request=request, by=by, note=note, purpose=purpose),
         }
         with self._turn() as turn:
             account = checks.open_account(turn.accounts, dataset)
@@ -197,16 +198,23 @@ class Ledger:
                 return Reservation(event.entry, account.dataset, event.hash, event.sequence)
         checks.refuse(account, Spend(promise, together, delta), part=part)
 
-    def attempt(self, reservation: Reservation, timing: float) -> Event:
-        """Spend the γ₂ of padded work once more, before what was reserved is drawn again; or raise `BudgetSpent`.
+    def begin(self, reservation: Reservation) -> Event | None:
+        """Note that a padded draw begins; the reservation has paid for the first, each further one spends its γ₂ again.
 
-        An attempt that was interrupted let nothing out but its work: its draw costs nothing (samplers/padding.md).
+        An attempt that was interrupted let nothing out but its work, so its draw costs nothing (samplers/padding.md). Raises
+        `BudgetSpent` if there is no room for another one. Returns None, and notes nothing, if the work is not padded.
         """
-        timing = checks.checked_share(timing)
         with self._turn() as turn:
             entry = checks.open_entry(turn.accounts, reservation)
-            account = checks.open_account(turn.accounts, entry.dataset)
-            if account.attempted(timing, part=entry.part).within_budget(entry.part):
+            if not entry.timing:
+                return None
+            timing, account = (
+                0.0 if entry.begun is False else entry.timing,
+                checks.account_of(turn.accounts, entry.dataset),
+            )
+            if timing:
+                account = checks.open_account(turn.accounts, entry.dataset)
+            if not timing or account.attempted(timing, part=entry.part).within_budget(entry.part):
                 return turn.append(Kind.ATTEMPTED, entry.dataset, {"of": reservation.entry, "timing": timing})
         checks.refuse(account, Spend(WORK_ALONE, timing), part=entry.part)
 
@@ -307,7 +315,9 @@ class Ledger:
         """
         known = [head] if isinstance(head, str) else list(head or ())
         accounts, heads, findings, remarks = Accounts(), {START.hash}, [], []
-        for event in read_chain(self._storage.rows(BEFORE_ALL)):
+        for event in read_chain(
+            self._storage.stored_rows()
+        ):  # where the chain breaks says more than that its mark differs
             account = accounts.by_name.get(event.dataset)
             if event.kind == Kind.TOP_UP and account is not None:
                 findings += checks.overspent(account, f"before the top-up in event {event.sequence}")
@@ -315,6 +325,7 @@ class Ledger:
             heads.add(event.hash)
         if accounts.position == START:
             raise broken(1, "it is missing")
+        self._storage.rows(accounts.position.sequence)  # compares the ledger with its mark
         for missing in (one for one in known if one not in heads):
             raise LedgerError(
                 f"The history holds together but does not contain the head {missing}: its newest events were cut off, or it "
@@ -325,7 +336,8 @@ class Ledger:
             findings += over
             remarks += [] if over or account.within_budget() else [checks.only_if_fixed(account)]
         end = accounts.position
-        return Verification(not findings, end.sequence, end.hash, tuple(findings), tuple(remarks))
+        mark = self._storage.agreement()
+        return Verification(not findings, end.sequence, end.hash, tuple(findings), tuple(remarks), mark)
 
     # ── one ledger, however it is copied ──
 
@@ -362,7 +374,10 @@ class Ledger:
         that has read nothing yet must not keep the others waiting for as long as reading everything takes.
         """
         with self._storage.writing(prepare=lambda writer: self._current(writer.rows)) as writer:
-            yield _Turn(self._current(writer.rows), writer)
+            turn = _Turn(self._current(writer.rows), writer)
+            if self._storage.keeps_mark and not turn.accounts.marked:
+                turn = _Turn(turn.accounts.after([turn.append(Kind.MARKED, "", {})]), writer)
+            yield turn
 
 
 @dataclass(frozen=True)

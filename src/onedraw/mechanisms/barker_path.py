@@ -43,6 +43,10 @@ LENGTH = 2.0
 LARGEST_REACH = 0.04
 """s of one decision, where k is planned: less curvature than this allows for gets shorter steps, not fewer of them."""
 
+LONGEST_STEP = 1.0
+"""R in widths of the posterior. At 1 a stationary path accepts 0.8 of the moves that short steps do, at 4 one in fifteen; the
+formula for relaxation times takes all of them for granted."""
+
 LATTICE_BITS = 30
 """θ moves in steps of 2^−30 of R, about: with a million of them every state is a float without rounding."""
 
@@ -56,7 +60,7 @@ THEOREM = (
 @dataclass(frozen=True)
 class Barker(Kernel):
     """θ → θ + R·e or not, decided by Barker's test; ``length`` is k of R = k/(nwλD), None: 2, less where s would be
-    large."""
+    large or R longer than the posterior is wide."""
 
     title: ClassVar[str] = "Barker's test"
     theorem: ClassVar[str] = THEOREM
@@ -93,10 +97,22 @@ class Barker(Kernel):
         assert loss.curvature is not None  # checked
         scale = n * loss.curvature * declared_norm(model, self.effect, self.noise)
         length = (self.length or min(LENGTH, LARGEST_REACH * scale / (2.0 * loss.lipschitz))) / (weight * scale)
+        if self.length is None:
+            length = min(length, LONGEST_STEP * posterior_width(model, n * weight * loss.curvature))
         return {
             "weight": weight, "step_length": length, "lipschitz": loss.lipschitz, "curvature": loss.curvature,
             "reach": fraction_up(2 * Fraction(weight) * Fraction(loss.lipschitz) * Fraction(length)),
         }  # fmt: skip
+
+    def check_steps(self, model: Any, numbers: Mapping[str, float], n: int) -> None:
+        """Refuse steps longer than the posterior is wide: nearly all of them would be declined."""
+        width = posterior_width(model, n * numbers["weight"] * numbers["curvature"])
+        if numbers["step_length"] > LONGEST_STEP * width * (1.0 + 1e-6):
+            raise PromiseRefused(
+                f"Steps of length {numbers['step_length']:.3g} are longer than the posterior is wide ({width:.3g} at weight "
+                f"{numbers['weight']:.3g}): the path would move more rarely than its relaxation times count on, or never. Leave out "
+                "length=, which is then planned."
+            )
 
     def promise(self, model: Any, numbers: Mapping[str, float], n: int, *, records_per_person: int = 1) -> RenyiDP:
         """Lemma 1's curve. A person's k records move λ k times as far; so does what rounding adds."""
@@ -190,6 +206,14 @@ def declared_norm(model: Any, effect: float | None, noise: float | None) -> floa
     """D: the norm of coefficients whose predictor has the standard deviation ``effect`` in the public design."""
     size = effect or (noise if model.predicts == "number" else None) or EFFECT
     return size * math.sqrt(max(model.features.count, 1) / Design(model.features).squared_length)
+
+
+def posterior_width(model: Any, curvature: float) -> float:
+    """Return the standard deviation of a coordinate when the losses add `curvature` to the prior's mean precision, or that of the
+    prior's ball where it is smaller: from public numbers alone."""
+    size, radius = model.dimension, model.prior.radius
+    width = 1.0 / math.sqrt(curvature + float(model.prior.precision(size).mean()))
+    return width if radius is None else min(width, radius / math.sqrt(size + 2))
 
 
 def lattice_unit(numbers: Mapping[str, float]) -> float:

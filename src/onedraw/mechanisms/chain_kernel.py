@@ -110,6 +110,9 @@ class Kernel(abc.ABC):
     def check_room(self, model: Any, numbers: Mapping[str, float], n: int) -> None:  # noqa: B027
         """Refuse a plan whose sums could leave their whole numbers."""
 
+    def check_steps(self, model: Any, numbers: Mapping[str, float], n: int) -> None:  # noqa: B027
+        """Refuse public numbers with which a path cannot move, before anything is paid for it."""
+
     @abc.abstractmethod
     def numbers(self, model: Any, weight: float, n: int) -> dict[str, float]:
         """What a step at this weight goes by: public numbers by name, ``weight`` among them, which the plan stores."""

@@ -37,8 +37,11 @@ MOST_FLIPPED = 2**25
 FORGONE = 1.15
 """How many times more might be spent under a weaker promise before permute and flip is given up for it."""
 
-SHARE_OF_INTERVALS = 1.0 / 14.0
-"""Of the budget: the error of a quantile's rank grows by 8 % to pay for its interval."""
+SHARES = tuple(step / 40.0 for step in range(1, 21))
+"""Shares of a budget that intervals may get. The quantiles keep at least half."""
+
+WIDER = 1.1
+"""Width of the intervals that is accepted, over the narrowest, so that the quantiles keep more."""
 
 THEOREM = (
     "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011), for a pure ε by permute and "
@@ -112,13 +115,10 @@ class ExponentialQuantiles(Mechanism):
 
     def calibrate(self, request: Request) -> Plan:
         model = _checked(request)
-        levels, flip = depth_of(quantile_tree(model.levels)), _flips(request, model)
-        numbers = QuantileNumbers(tuple(_widths(request, levels, 0, flip=flip)), flip)
-        if model.interval is not None:
-            *shared, end = _widths(request, levels, len(model.levels), flip=flip)
-            ranks = selection.end_ranks(model, request.n, _weight(end), flip=flip)
-            if any(rank != NO_END for rank in ranks):  # otherwise all of it to the quantiles
-                numbers = QuantileNumbers(tuple(shared), flip, end, tuple(ranks))
+        flip = _flips(request, model)
+        numbers = _numbers(request, _share(request, flip), flip=flip)
+        if numbers.ends and all(rank == NO_END for rank in numbers.ends):
+            numbers = _numbers(request, 0.0, flip=flip)
         return self.plan(request, numbers.to_dict())
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -177,17 +177,66 @@ def _weight(width: int) -> Fraction:
     return Fraction(width * UNITS, 2**BITS)
 
 
-def _widths(request: Request, levels: int, intervals: int, *, flip: bool) -> list[int]:
-    """Of every level, and last of an interval where there are any: the largest that the budget allows."""
-    parts = _parts(levels, intervals)
+def _numbers(request: Request, share: float, *, flip: bool) -> QuantileNumbers:
+    """Return what runs if intervals have this share of the budget."""
+    model = request.model
+    levels = depth_of(quantile_tree(model.levels))
+    widths = _widths(request, _parts(levels, share, len(model.levels)), flip=flip)
+    if not share:
+        return QuantileNumbers(widths, flip)
+    ranks = selection.end_ranks(model, request.n, _weight(widths[-1]), flip=flip)
+    return QuantileNumbers(widths[:levels], flip, widths[-1], tuple(ranks))
+
+
+def _widths(request: Request, parts: tuple[float, ...], *, flip: bool) -> tuple[int, ...]:
+    """Return the largest widths that the budget allows: of every level, then of every interval."""
     total = _largest_total(request.budget, parts, request.records_per_person, flip)
-    return [int(Fraction(total * part / 2.0) * 2**BITS / UNITS) for part in parts[: levels + min(intervals, 1)]]
+    return tuple(int(Fraction(total * part / 2.0) * 2**BITS / UNITS) for part in parts)
 
 
-def _parts(levels: int, intervals: int) -> tuple[float, ...]:
-    """Of the sum of all ranges, what every level has, and every interval."""
-    share = SHARE_OF_INTERVALS if intervals else 0.0
-    return ((1.0 - share) / levels,) * levels + (share / max(intervals, 1),) * intervals
+def _parts(levels: int, share: float, intervals: int) -> tuple[float, ...]:
+    """Return what every level, and every interval if there are any, has of the sum of all ranges."""
+    return ((1.0 - share) / levels,) * levels + ((share / intervals,) * intervals if share else ())
+
+
+def _share(request: Request, flip: bool) -> float:
+    if request.model.interval is None:
+        return 0.0
+    return share_of_intervals(request.budget, request.model, request.n, request.records_per_person, flip=flip)
+
+
+@lru_cache(maxsize=256)
+def share_of_intervals(
+    budget: Promise, model: ColumnQuantiles, n: int, records_per_person: int, *, flip: bool
+) -> float:
+    """Return the share of the budget for intervals, chosen from public numbers alone.
+
+    As few ends as possible lack the room to be told from the declared bound. Among the shares that reach this, the
+    expected width in ranks decides: the distance of the released quantile from its rank, which grows with the share,
+    and the margin of the ends, which falls. The smallest share within `WIDER` of the narrowest width is taken. If every
+    end lacks room at every share, intervals get nothing: they would hold most of the range (exponential_quantiles.md).
+    """
+    root, count, alpha = quantile_tree(model.levels), len(model.levels), 1.0 - model.interval
+    depth = depth_of(root)
+    # The total depends little on the share, and Rényi curves are slow to convert: one total serves all shares.
+    total = _largest_total(budget, _parts(depth, SHARES[-1] / 2.0, count), records_per_person, flip)
+
+    def lacking_and_width(share: float) -> tuple[int, float]:
+        parts = _parts(depth, share, count)
+        variances = selection.rank_variances(root, (total * parts[0] / 2.0,) * depth, count)
+        weight = total * parts[-1] / 2.0
+        room = selection.least_room(model.steps, weight)
+        lacking, margins = selection.expected_margins(model.levels, n, weight, alpha, room, flip=flip)
+        return lacking, float(np.mean(margins + np.sqrt(np.array(variances) / 2.0)))
+
+    found = [lacking_and_width(share) for share in SHARES]
+    least, narrowest = min(found)
+    if least == 2 * count:
+        return 0.0
+    return next(
+        share for share, (lacking, width) in zip(SHARES, found, strict=True)
+        if lacking == least and width <= WIDER * narrowest
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -214,9 +263,12 @@ def _flips(request: Request, model: ColumnQuantiles) -> bool:
     """
     if model.steps >= MOST_FLIPPED or not isinstance(request.budget, PureDP | ApproxDP):
         return False
-    parts = _parts(depth_of(quantile_tree(model.levels)), len(model.levels) if model.interval else 0)
-    weaker, pure = (_largest_total(request.budget, parts, request.records_per_person, flip) for flip in (False, True))
-    return weaker <= FORGONE * pure
+
+    def spent(flip: bool) -> float:
+        parts = _parts(depth_of(quantile_tree(model.levels)), _share(request, flip), len(model.levels))
+        return _largest_total(request.budget, parts, request.records_per_person, flip)
+
+    return spent(False) <= FORGONE * spent(True)
 
 
 def _checked(request: Request) -> ColumnQuantiles:

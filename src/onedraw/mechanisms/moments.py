@@ -17,6 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from scipy import special
+
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models import Columns
 from onedraw.models.moments import columns as constant
@@ -180,20 +183,34 @@ def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int
     """Noises and radii for a total, from public numbers alone."""
     sums, moments, fourth = shares_of(columns, pure=spending.pure)
 
-    def of(share: float, least: float, noise: float) -> tuple[float, float]:
+    def of(share: float, least: float, noise: float, *, correlations: bool) -> tuple[float, float]:
         """(noise, radius): the radius grows from ``least`` until the noise per record is ``noise``."""
         if not share:
             return 0.0, 0.0
         one = spending.noise(share, apart(records, pure=spending.pure))
         deviation = matrix_deviation(one, columns.count, pure=spending.pure)
         square = max(least * columns.count, noise * n / deviation)
+        if correlations:
+            square = max(square, narrowest(columns.count, deviation / n, n, least))
         return one * square * (1.0 + 1e-12), math.sqrt(square)
 
     return MomentsNumbers(
         spending.noise(sums, records * columns.spread) * (1.0 + 1e-12),
-        *of(moments, constant.REACH, constant.QUIET / math.sqrt(n)),
-        *of(fourth, constant.FOURTH_REACH, constant.FOURTH_NOISE),
+        *of(moments, constant.REACH, constant.QUIET / math.sqrt(n), correlations=True),
+        *of(fourth, constant.FOURTH_REACH, constant.FOURTH_NOISE, correlations=False),
     )
+
+
+def narrowest(columns: int, noise: float, n: int, least: float) -> float:
+    """Return the R², at least ``least`` for each column, for which correlations of normal columns have narrow intervals.
+
+    ``noise`` is that of a second moment for R² = 1. The half width is what shortening takes of a column's variance,
+    which may go together either way, and 1.96 standard errors: of sampling, of the product, of what was lost.
+    """
+    squares = least * columns * 2.0 ** (np.arange(33) / 8.0)
+    lost = special.chdtrc(columns + 2, squares) - squares / columns * special.chdtrc(columns, squares)
+    errors = np.sqrt(1.0 / n + (noise * squares) ** 2 * (0.5 + 1.0 / columns))
+    return float(squares[np.argmin(lost + 1.96 * errors)])
 
 
 def no_larger(columns: MomentColumns, pure: Spending, gaussian: Spending) -> bool:

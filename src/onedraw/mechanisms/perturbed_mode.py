@@ -41,6 +41,9 @@ FIXED = "the columns, their bounds and levels, the response's bounds or classes"
 MANY = 2**25
 """Records beyond which a ridge of next to no cost in κ is looked at too: rounding of gradients then matters less."""
 
+MAX_KAPPA = 64.0
+"""Most of ε that is looked at for the ridge: Λ = Mr²/(e^κ − 1) is then far below every rounding, and e^κ is still a number."""
+
 
 @dataclass(frozen=True)
 class PerturbedMode(Mechanism):
@@ -228,10 +231,11 @@ def _with_ridge(budget: Promise, setting: Setting, measured: bool) -> tuple[floa
         epsilon = budget.epsilon(0.0 if isinstance(budget, PureDP) else 1e-6)
     if setting.pure:
         budget = PureDP(epsilon)
+    kappa = min(epsilon, MAX_KAPPA)
 
     def at(log_share: float, digits: float = 1e-4) -> tuple[float, FitNumbers | None, float]:
         """(predicted error, numbers, edge) if this share of ε pays for the ridge; an infinite error if none does."""
-        chosen = partial(numbers_for, setting, kappa=math.exp(log_share) * epsilon, measured=measured)
+        chosen = partial(numbers_for, setting, kappa=math.exp(log_share) * kappa, measured=measured)
         total = largest_total(
             lambda total: _probably_keeps(promise_of(setting, chosen(total)[0])[0], budget), digits=digits
         )
@@ -316,6 +320,6 @@ def _probably_keeps(promise: Promise, budget: Promise) -> bool:
     total = 0.0
     for count, square, shift in promise.terms:
         epsilon, mu = budget.stated_epsilon - shift, math.sqrt(square)
-        far = math.exp(epsilon) * special.ndtr(-mu / 2.0 - epsilon / mu)
+        far = math.exp(epsilon + special.log_ndtr(-mu / 2.0 - epsilon / mu))  # at most 1, however large ε is
         total += count * float(special.ndtr(mu / 2.0 - epsilon / mu) - far)
     return total <= budget.stated_delta * (1.0 - 1e-7)

@@ -170,10 +170,15 @@ class PrivateChain(Mechanism):
 
     def _within(self, request: Request, weight: float, steps: int) -> int:
         if steps > MOST_STEPS:
+            lighter, same = (self._steps(request, part * weight, RELAXATIONS) for part in (0.5, 1.0))
+            remedy = (
+                "Pass a smaller weight=… or relaxations=…, or longer steps"
+                if lighter < same
+                else "Use a larger budget or n"
+            )
             raise PromiseRefused(
                 f"A path of weight {weight:.6g} needs {steps:,} steps, more than {MOST_STEPS:,}, each a pass over "
-                "all records. "
-                "Pass a smaller weight=… or relaxations=…, longer steps, or use NoisyGradient() for a smooth loss."
+                f"all records. {remedy}, or use NoisyGradient() for a smooth loss."
             )
         return steps
 
@@ -192,6 +197,7 @@ class PrivateChain(Mechanism):
         return repeated(one, steps * request.draws)
 
     def _plan(self, request: Request, numbers: Mapping[str, float], steps: int) -> Plan:
+        self.kernel.check_steps(request.model, numbers, request.n)
         lasting = self.kernel.relaxations(request.model, numbers, request.n, steps)
         stated = {**numbers, "steps": float(steps), "relaxations": lasting}
         claims = (

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, SupportsFloat
 import numpy as np
 from scipy import special
 
-from onedraw.arrays import Integers
+from onedraw.arrays import Array, Integers
 from onedraw.models.tables.column_quantiles import ColumnQuantiles, PlaceCounts, spread_below, spread_place
 from onedraw.private import Private
 
@@ -133,9 +133,19 @@ def shortfall(places: PlaceCounts, place: int, low: int, high: int) -> Integers:
 
 
 def end_ranks(model: Any, n: int, weight: SupportsFloat, *, flip: bool) -> list[int]:
-    """The ranks of all lower ends, then of all upper ones (counted from the top)."""
-    pairs = [_ranks(n, level, float(weight), 1.0 - model.interval, flip) for level in model.levels]
+    """Return the ranks of all lower ends, then of all upper ones (counted from the top)."""
+    room = least_room(model.steps, weight)
+    pairs = [_ranks(n, level, float(weight), 1.0 - model.interval, flip, room) for level in model.levels]
     return [low for low, _ in pairs] + [high for _, high in pairs]
+
+
+def least_room(steps: int, weight: SupportsFloat) -> float:
+    """Return how many records have to lie beyond an end, so that the widest rungs are not selected instead of it.
+
+    In a long tail every wider rung has almost the same records. The widest then costs ``weight`` times the records
+    beyond the end, and the narrowest that is wide enough the penalties up to it: half of the ladder is allowed for.
+    """
+    return len(ladder(steps)) / 2.0 * PENALTY / 2.0**40 / float(weight)
 
 
 def misses(model: Any, n: int, weight: SupportsFloat, ranks: Sequence[int], *, flip: bool) -> float:
@@ -143,6 +153,39 @@ def misses(model: Any, n: int, weight: SupportsFloat, ranks: Sequence[int], *, f
     size = len(model.levels)
     pairs = zip(model.levels, ranks[:size], ranks[size:], strict=True)
     return max(_miss(n, level, float(weight), low, high, flip) for level, low, high in pairs)
+
+
+def expected_margins(
+    levels: Sequence[float], n: int, weight: float, alpha: float, room: float, *, flip: bool
+) -> tuple[int, Array]:
+    """Return how many ends lack room, and how many ranks each quantile's interval ends from it.
+
+    The number of records below the quantile is taken for normal, so that the margin has a closed equation. Only the
+    share of the budget rests on this; the ranks of the ends are exact.
+    """
+    level = np.asarray(levels)
+    spread = np.sqrt(n * level * (1.0 - level))
+    steep, penalty = weight * spread, math.log(NARROWER * (0.5 if flip else 1.0))
+
+    def log_missed(margin: Array) -> Array:
+        outside = special.log_ndtr(-margin / spread)
+        most, least = special.log_ndtr(margin / spread - steep), special.log_ndtr(-steep)
+        inside = most + np.log1p(-np.exp(np.minimum(least - most, -1e-300)))
+        selected = penalty - weight * margin + steep**2 / 2.0 + inside
+        return np.asarray(math.log(2.0) + np.logaddexp(outside, selected))
+
+    low, high = np.zeros(len(level)), 10.0 * spread + 60.0 / weight
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        short = log_missed(middle) > math.log(alpha)
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    beyond = n * np.concatenate([level, 1.0 - level]) - np.tile(high, 2)
+    return int((beyond < room).sum()), np.minimum(high, n * np.maximum(level, 1.0 - level))
+
+
+def is_dropped(near: Any, far: Any, room: float) -> Any:
+    """Return whether the nearer end goes to the declared bound: it lacks room, and the other end has twice as much."""
+    return (near < room) & (far >= 2.0 * near)
 
 
 def _miss(n: int, level: float, weight: float, low: int, high: int, flip: bool) -> float:
@@ -158,13 +201,23 @@ def _miss(n: int, level: float, weight: float, low: int, high: int, flip: bool) 
     return float(masses @ missed) + max(0.0, 1.0 - float(masses.sum()))
 
 
-def _ranks(n: int, level: float, weight: float, alpha: float, flip: bool) -> tuple[int, int]:
-    """nq ∓ c for the smallest whole c that keeps the level."""
+def _ranks(n: int, level: float, weight: float, alpha: float, flip: bool, room: float) -> tuple[int, int]:
+    """Return nq ∓ c for the smallest whole c that keeps the level, both or only the far one."""
+    sides = math.floor(n * level), math.floor(n * (1.0 - level))
 
-    def at(margin: int) -> tuple[int, int]:
-        return max(math.floor(n * level) - margin, NO_END), max(math.floor(n * (1.0 - level)) - margin, NO_END)
+    def ends(has_low: bool, has_high: bool) -> tuple[int, int]:
+        def at(margin: int) -> tuple[int, int]:
+            low, high = (max(side - margin, NO_END) for side in sides)
+            return low if has_low else NO_END, high if has_high else NO_END
 
-    return at(bisect_left(range(n + 1), True, key=lambda margin: _miss(n, level, weight, *at(margin), flip) <= alpha))
+        least = bisect_left(range(n + 1), True, key=lambda margin: _miss(n, level, weight, *at(margin), flip) <= alpha)
+        return at(least)
+
+    low, high = ends(True, True)
+    near, far = sorted((low, high))
+    if not is_dropped(near, far, room):
+        return low, high
+    return ends(low > high, high > low)
 
 
 # ── what the sampler is handed ───────────────────────────────────────────────────────────────────────────────

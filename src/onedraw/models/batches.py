@@ -141,11 +141,35 @@ def _rows(rows: Any, dim: int) -> Batch:
     return _numbers(flat).reshape(-1, dim)
 
 
+def is_row(cell: Any) -> bool:
+    """Say whether an entry of a list is a row of its own: a list, a tuple or an array, but not one of no dimension."""
+    kind = type(cell)
+    return issubclass(kind, list | tuple) or (issubclass(kind, np.ndarray) and np.ndarray.ndim.__get__(cell) > 0)
+
+
 def cells_of_row(row: Any, dim: int) -> list[Any]:
-    """The cells of a list, tuple or array; of one of another length, or of anything else, as many missing ones."""
+    """Return the cells of a list, tuple or array; for a row of another length, or anything else, as many missing ones.
+
+    A row is a record, so derived classes are read by the methods of the class they derive from, as cells are.
+    """
     kind = type(row)
-    if issubclass(kind, np.ndarray) and row.ndim == 1 and row.dtype.kind not in "mMV":
-        found = np.ma.filled(row.astype(object), None).tolist()
+    if issubclass(kind, np.ndarray):
+        found = _cells_of_array(row)
+    elif issubclass(kind, list | tuple):
+        found = list(list.__iter__(row) if issubclass(kind, list) else tuple.__iter__(row))
     else:
-        found = list(row) if issubclass(kind, list | tuple) else []
+        found = []
     return found if len(found) == dim else [None] * dim
+
+
+def _cells_of_array(row: Any) -> list[Any]:
+    """Return the cells of an array of one dimension, None where a masked one hides them; of any other array none."""
+    kind, dtype = type(row), np.ndarray.dtype.__get__(row)
+    if np.ndarray.ndim.__get__(row) != 1 or dtype.kind in "mMV":
+        return []
+    if not issubclass(kind, np.ma.MaskedArray):
+        return list(np.ndarray.astype(row, object, subok=False).tolist())
+    try:  # a derived class could say itself what it hides, and a mask set by hand need not fit
+        return list(np.ma.filled(row.astype(object), None).tolist()) if kind is np.ma.MaskedArray else []
+    except Exception:
+        return []

@@ -32,7 +32,7 @@ from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.privacy.numbers import root_up
 
-from .batches import batches, is_rows, refuse_sparse, row_batches
+from .batches import batches, is_row, is_rows, refuse_sparse, row_batches
 from .model import MOST_PARTS, count, number, positive_number
 
 Ends = float | tuple[float, ...]
@@ -233,7 +233,7 @@ def _box(bounds: Any, how_many: int) -> tuple[Ends, Ends]:
 def read_rows(X: Any, features: Features) -> Iterator[Array]:
     """Encoded batches of a matrix, a data frame or a sequence of rows; of one feature a column will do."""
     if features.count == 1 and is_rows(X):
-        X = [row if isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim) else [row] for row in X]
+        X = [row if is_row(row) else [row] for row in X]
     one_column = features.count == 1 and len(getattr(X, "shape", (0, 0))) == 1
     found = (batch[:, np.newaxis] for batch in batches(X)) if one_column else row_batches(X, dim=features.count)
     for batch in found:

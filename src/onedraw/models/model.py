@@ -23,7 +23,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -163,6 +163,11 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     def prior_scale(self) -> float:
         """The prior standard deviation of the released quantity; the smallest one if there are several."""
 
+    def float_error(self, n: int, parameters: Mapping[str, float]) -> float:
+        """Bound the error of double precision in one drawn number of a plan, by public numbers: a few roundings of a value
+        within 16 prior standard deviations."""
+        return 2.0**-46 * self.prior_scale
+
     @property
     @abc.abstractmethod
     def _bounds(self) -> dict[str, Bound]: ...
@@ -176,6 +181,11 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     def own_functions(self) -> tuple[str, ...]:
         """The functions of the caller's it is made of, in words (`described`): nobody can know what they refer to."""
         return ()
+
+    @classmethod
+    def example(cls) -> Self:
+        """Make a small public instance. The tests check on it everything that the class states of every record."""
+        raise NotImplementedError(f"{cls.__name__} has no example() for the tests of its bounds. Add one to the class.")
 
     @abc.abstractmethod
     def check(self, data: Any) -> None:

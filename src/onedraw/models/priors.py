@@ -87,6 +87,11 @@ class Gaussian(Prior):
         least = float(self._of_each("scales", dimension).min())
         return least if self.radius is None else min(least, self.radius / math.sqrt(dimension + 2))
 
+    def reach(self, dimension: int) -> float:
+        """Bound the size of a coordinate: 16 standard deviations from the mean, or the ball."""
+        farthest = float((np.abs(self.location(dimension)) + 16.0 * self._of_each("scales", dimension)).max())
+        return farthest if self.radius is None else min(farthest, self.radius)
+
     def _of_each(self, name: str, dimension: int | None) -> Array:
         """One number for each parameter."""
         given: Any = self.mean if name == "mean" else self.scale if self.scales is None else self.scales

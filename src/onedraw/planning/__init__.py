@@ -31,12 +31,13 @@ __all__ = [
     "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
 ]  # fmt: skip
 
-__getattr__, __dir__ = names_on_demand(__name__, {
-    "choice": ("Choice", "Choices", "Question", "choices", "choose"),
-    "column_questions": ("ColumnQuestion", "CovarianceQuestion", "QuantileQuestion", "chosen_columns", "model_for", "table_for"),
-    "expected_errors": ("Expectation", "expected_error", "simulated_error"),
-    "options": ("KINDS", "QUESTIONS", "Options"),
-    "question": ("Asked", "Planned", "ask", "plan"),
-    "regression": ("Regression",),
-    "sample_size": ("smallest_epsilon", "smallest_n"),
-})  # fmt: skip
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = names_on_demand(__name__, {
+        "choice": ("Choice", "Choices", "Question", "choices", "choose"),
+        "column_questions": ("ColumnQuestion", "CovarianceQuestion", "QuantileQuestion", "chosen_columns", "model_for", "table_for"),
+        "expected_errors": ("Expectation", "expected_error", "simulated_error"),
+        "options": ("KINDS", "QUESTIONS", "Options"),
+        "question": ("Asked", "Planned", "ask", "plan"),
+        "regression": ("Regression",),
+        "sample_size": ("smallest_epsilon", "smallest_n"),
+    })  # fmt: skip

@@ -147,7 +147,7 @@ class Choice:
         return {
             "mechanism": self.named, "parameters": dict(plan.parameters), "promise": plan.guarantee.promise.to_dict(),
             "expected_rmse": known(expected.private), "rmse_without_privacy": known(expected.sampling),
-            "bias": known(expected.bias), "seconds": known(self.seconds), "plan_digest": plan.digest,
+            "bias": known(expected.bias), "seconds": known(self.seconds),
             "designs": [
                 {"filled": one.filled, "correlation": one.correlation, "stronger_effects": one.stronger,
                  "expected_rmse": one.expected.private, "rmse_without_privacy": one.expected.sampling}

@@ -319,7 +319,7 @@ def simulated_error(
     for theta, wanted in zip(truths, estimands(plan, design, truths), strict=True):
         target, seed = plan.target(design.data_set(theta, plan.n, generator)), int(generator.integers(2**62))
         source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
-        found = np.asarray(sampler.run(target, source, size=plan.draws).draws)
+        found = np.asarray(sampler.run(target, source, size=plan.draws).values)
         draws = found.reshape(plan.draws, -1)[:, : len(theta)]
         private.append((design.identified(draws).mean(axis=0) - wanted)[varying])
     return Expectation(private=root_mean_square(private), sampling=expected.sampling)

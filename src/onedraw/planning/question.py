@@ -26,6 +26,8 @@ from onedraw.plans import Plan
 from onedraw.privacy import Promise, epsilon_delta
 from onedraw.release import Release
 from onedraw.release import release as release_by
+from onedraw.release.certificate import DataStatement, MeasureStatement
+from onedraw.release.fingerprint import dataset_name, fingerprint_of
 
 from .choice import Choices, Question
 from .options import ALIASES, KINDS, POSTERIOR, QUESTIONS, RANKS, Options, check_belongs
@@ -40,11 +42,28 @@ class Planned:
     asked: Asked
     budget: Promise
     n: int
+    dataset: str | None = None
+    """Name of the data set that would be charged, if it is not the schema's."""
 
     @property
     def plan(self) -> Plan:
         """The one that a release would follow."""
         return self.choices.eligible[0].plan
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the question: the certificate of a release that answers it, and its reservation in the ledger, state the same."""
+        return self.fingerprint_of(self.plan)
+
+    def fingerprint_of(self, plan: Plan) -> str:
+        """Return the fingerprint if the question is answered by ``plan``."""
+        schema, measure = self.asked.schema, self.asked.measure
+        units = None if measure is None else MeasureStatement(centre=measure.centre, unit=measure.unit)
+        stated = DataStatement(
+            dataset=dataset_name(self.dataset, schema.dataset), target=self.asked.target, schema_digest=schema.digest,
+            measure=units,
+        )  # fmt: skip
+        return fingerprint_of(plan, stated)
 
     def __repr__(self) -> str:
         words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}.", self.choices.why, self.choices.expectation]
@@ -62,8 +81,8 @@ class Planned:
             "budget": self.budget.to_dict(), "n": self.n, "target": asked.target,
             "columns": list(asked.schema.columns) if asked.target is None else None, "draws": self.plan.draws,
             "why_no_interval": self.why_no_interval, "model": self.plan.model.to_dict(), "why": self.choices.why,
-            "expectation": self.choices.expectation, "eligible": [choice.to_dict() for choice in self.choices.eligible],
-            "refused": self.choices.refused,
+            "expectation": self.choices.expectation, "refused": self.choices.refused, "fingerprint": self.fingerprint,
+            "eligible": [one.to_dict() | {"fingerprint": self.fingerprint_of(one.plan)} for one in self.choices.eligible],
         }  # fmt: skip
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -75,14 +94,14 @@ class Planned:
     def release(
         self, source: Any, *, ledger: Ledger | str | os.PathLike[str] | None = None, dataset: str | None = None,
         accept: Collection[str] | str = (), out: str | os.PathLike[str] | None = None, random_state: int | None = None,
-        timing: str | None = None,
+        timing: str | None = None, by: str | None = None, purpose: str | None = None,
     ) -> Release:  # fmt: skip
         """Release what was planned from a frame or file that has the columns of the schema: ledger first, then the records."""
         records = read(source, self.asked.schema, target=self.asked.target, measure=self.asked.measure)
         opened = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
         return release_by(
-            self.plan, records, ledger=opened, dataset=dataset, accept=accept, random_state=random_state,
-            timing=timing, label=self.asked.label, out=out,
+            self.plan, records, ledger=opened, dataset=dataset or self.dataset, accept=accept, random_state=random_state,
+            timing=timing, label=self.asked.label, out=out, by=by, purpose=purpose,
         )  # fmt: skip
 
 
@@ -118,14 +137,14 @@ class Asked:
 
     def planned(
         self, budget: Promise, *, n: int, draws: int | None = None, mechanism: str = "auto", accept: Collection[str] = (),
-        compare: bool = False,
+        compare: bool = False, dataset: str | None = None,
     ) -> Planned:  # fmt: skip
         """From public numbers only; ``draws`` None is "auto". ``compare`` weighs all mechanisms of a column."""
         found = self.question.choices(
             budget, n=n, draws=draws or 1, mechanism=mechanism, accept=accept, compare=compare,
             records_per_person=self.schema.records_per_person,
         )  # fmt: skip
-        return Planned(found, self.question.why_no_interval(found.eligible[0].plan), self, budget, n)
+        return Planned(found, self.question.why_no_interval(found.eligible[0].plan), self, budget, n, dataset)
 
 
 def plan(
@@ -133,13 +152,14 @@ def plan(
     epsilon: float | None = None, delta: float = DELTA, budget: Promise | None = None, mechanism: str = "auto",
     draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
     quantiles: Sequence[float] | None = None, level: str | None = None, between: Sequence[float] | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None, dataset: str | None = None,
 ) -> Planned:  # fmt: skip
     """What a release would promise and how good it would be, before any record is read: `onedraw plan` in Python.
 
     ``model`` is what ``--model`` takes: "logistic", "linear", "poisson", …, or of one column "mean", "proportion", "median", ….
     The budget is ``epsilon`` and ``delta``, 0 meaning pure ε, or any promise as ``budget``. ``options`` are the other options of
     the command by name, such as {"robust": True}. ``between`` = (18, 30) counts the records of a numeric column that lie within.
+    ``dataset`` is the name that a release will be charged to, if it is not the schema's: the fingerprint covers it.
     """
     if (epsilon is None) == (budget is None):
         raise WrongCall(
@@ -152,9 +172,11 @@ def plan(
     try:
         asked = ask(declared, target, model, Options.named({**(options or {}), **own}))
         accepted = (accept,) if isinstance(accept, str) else tuple(accept)
-        return asked.planned(spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True)
+        return asked.planned(
+            spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True, dataset=dataset
+        )
     except OnedrawError as error:
-        raise type(error)(in_python(str(error)), **error.fields) from None
+        raise type(error)(*map(in_python, error.args), **error.fields) from None
 
 
 NOTHING = Options()

@@ -183,15 +183,20 @@ def _member(values: type[Any], value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Unit(Stored, noun="unit", refuses=InvalidBudget):
-    """Who is protected: a person, who contributes at most ``records_per_person`` records."""
+    """What is protected: one record, or all records of a person, who contributes at most ``records_per_person``."""
 
     records_per_person: Annotated[int, partial(positive_integer, "records_per_person")] = 1
 
+    def words(self, *, person: bool) -> str:
+        """Name the unit; ``person``: whether the schema says whose a record is."""
+        if self.records_per_person > 1:
+            return f"one person, who contributes at most {self.records_per_person} records"
+        return "one person, who contributes one record" if person else "one record"
+
     @property
     def sentence(self) -> str:
-        if self.records_per_person == 1:
-            return "one person, who contributes one record"
-        return f"one person, who contributes at most {self.records_per_person} records"
+        """The unit where no schema is known."""
+        return self.words(person=False)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from . import conversions
 from .curves import AtOrderCurve, BoundedRangeCurve, Curve, LinearCurve, PureCurve, curve_at_most
 from .numbers import down, positive, probability, real, sum_up, text, up
 from .promise import Promise as Promise
-from .stored import stored_as
+from .stored import frozen_value, stored_as
 
 
 class _OneNumber(Promise):
@@ -35,7 +35,7 @@ class _OneNumber(Promise):
         return self.words.format(text(self.number))
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class _OfEpsilon(_OneNumber):
     """A promise whose one number is an ε."""
 
@@ -48,7 +48,7 @@ class _OfEpsilon(_OneNumber):
         self._set(stated_epsilon=positive("ε", epsilon))
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class PureDP(_OfEpsilon):
     """The log-ratio of densities is at most ε."""
 
@@ -72,7 +72,7 @@ class PureDP(_OfEpsilon):
         return conversions.pure_delta(self.stated_epsilon, epsilon)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class BoundedRange(_OfEpsilon):
     """The largest minus the smallest log-ratio is at most ε: every exponential mechanism's promise.
 
@@ -223,7 +223,7 @@ class RenyiDP(Promise):
         return f"Rényi DP, {self.curve}{end}"
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class ApproxDP(Promise):
     """(ε, δ): the log-ratio is at most ε except on events of probability δ."""
 

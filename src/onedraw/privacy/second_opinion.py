@@ -95,6 +95,9 @@ def occurring_pair(promise: Promise, *, share: float = 0.5) -> Occurring | None:
     return randomised_response(promise.pure_epsilon) if promise.pure_epsilon < math.inf else None
 
 
+MAX_GRID_LOSS = 1e5
+"""Largest privacy loss of all pairs together that is put on a grid; 1e5 takes some seconds, 1e6 minutes."""
+
 SHARES = (0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97)
 """Where the upper loss of a generalised randomised response is tried, as shares of its range: the worst single one
 counts, not the envelope, which is only an upper bound."""
@@ -104,6 +107,8 @@ def certify(promise: Promise, *, epsilon: float, delta: float) -> str:
     """A sentence for the certificate, or ``SecondOpinion`` if the figure is below the optimistic estimate."""
     epsilon = epsilon_argument(epsilon)
     estimate = pld_optimistic_epsilon(promise, delta)
+    if estimate is None and epsilon > MAX_GRID_LOSS / 10.0:
+        return "skipped: a privacy-loss accountant's grid does not hold losses this large"
     if estimate is None:
         return (
             "skipped: no pair of laws that really occurs is known for this promise, so a privacy-loss "
@@ -121,7 +126,8 @@ def certify(promise: Promise, *, epsilon: float, delta: float) -> str:
 
 
 def pld_optimistic_epsilon(promise: Promise, delta: float) -> float | None:
-    """A lower bound on ε at this δ for the worst mechanism that keeps ``promise``; None if no pair is known.
+    """A lower bound on ε at this δ for the worst mechanism that keeps ``promise``; None if no pair is known, or no grid
+    holds its losses.
 
     The total variation distance of a composition is left out, which can only lower the bound.
     """
@@ -134,7 +140,9 @@ def pld_optimistic_epsilon(promise: Promise, delta: float) -> float | None:
         known = tuple((pair, times) for pair, times in pairs if pair is not None)
         if len(known) < len(pairs):
             return None
-        found.append(_lower_epsilon(known, delta))
+        if (estimate := _lower_epsilon(known, delta)) is None:
+            return None
+        found.append(estimate)
     return max(found)
 
 
@@ -146,8 +154,8 @@ def _single(part: Promise, times: int) -> tuple[Promise, int]:
     return part, times
 
 
-def _lower_epsilon(parts: tuple[tuple[Occurring, int], ...], delta: float) -> float:
-    """ε of pairs that occur, rounded down; without a grid where there is a formula."""
+def _lower_epsilon(parts: tuple[tuple[Occurring, int], ...], delta: float) -> float | None:
+    """ε of pairs that occur, rounded down; without a grid where there is a formula, None where no grid is large enough."""
     if not parts:
         return 0.0
     if delta == 0.0:  # only the largest loss counts
@@ -159,6 +167,8 @@ def _lower_epsilon(parts: tuple[tuple[Occurring, int], ...], delta: float) -> fl
         return fraction_down(sum((Fraction(loss) * times for loss, times in losses), Fraction(0)))
     (pair, times), *others = parts
     if not isinstance(pair, TwoPointPair) or times > 1 or others:
+        if sum(pair.reach * times for pair, times in parts) > MAX_GRID_LOSS:
+            return None
         return pld.lower_profile(parts).epsilon(delta, largest=pld.largest_loss(parts))
     if delta <= pair.leak:
         return math.inf if delta < pair.leak else down(pair.upper)

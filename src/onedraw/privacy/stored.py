@@ -41,7 +41,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from types import UnionType
-from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from onedraw.errors import OnedrawError, WrongCall
 
@@ -128,6 +128,17 @@ class Stored(abc.ABC):
     def __repr__(self) -> str:
         """As it is made; for dataclasses with ``repr=False``."""
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._values().items())})"
+
+
+Member = TypeVar("Member", bound=type)
+
+
+def frozen_value(member: Member) -> Member:
+    """Make a frozen dataclass of a class with a constructor of its own.
+
+    Editors then show that constructor. Of `dataclass(init=False)` Jedi shows no parameters.
+    """
+    return cast(Member, dataclasses.dataclass(frozen=True, init=False, repr=False)(member))
 
 
 def stored_as(name: str) -> Any:

@@ -3,7 +3,7 @@
 A certificate is one JSON document: the draw, the promise, and every number the promise was derived from, so that
 `verify` can derive it again without the data. Nothing in it depends on the records except the draw: the words, the
 plan, the lattice and the time are all fixed before the records are read. Its first line is a sentence a privacy
-officer can read aloud: it begins with how exact the draw is and ends in what the promise means for a person.
+officer can read aloud: it begins with how exact the draw is and ends in how often the best guess about a record can be right.
 """
 
 from __future__ import annotations
@@ -11,22 +11,31 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
-from onedraw.arrays import Array
 from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.mechanisms import plan_from_dict
 from onedraw.plain_text import acting, escaped, shown_as_html, texts_in
 from onedraw.plans import Plan, digest_of
 
-FORMAT: Final = "onedraw certificate 1"
+FORMAT: Final = "onedraw certificate 2"
+
+WORDING: Final = 1
+"""Version of the sentences that `Statement` writes. Raise it with every change of a sentence that an issued certificate can hold:
+`verify` compares the sentences of this wording only."""
+
+PROSE = (
+    "wording", "sentence", "timing.sentence", "unit", "mechanism.theorem", "plan.guarantee.theorem", "plan.guarantee.assumptions",
+    "exactness.numeric", "exactness.evidence", "exactness.statement", "assumptions", "randomness", "numeric_model",
+    "draw.quantity",
+)  # fmt: skip
+"""Fields written for people. No decision reads them; each says again what a structured field holds."""
 
 NEVER_PRIVATE = "SEEDED: REPRODUCIBLE, NOT PRIVATE. "
 NOT_PROVEN = "NOT PROVEN, as published: "
@@ -71,6 +80,8 @@ class PromiseStatement(_Part):
 
 class MechanismStatement(_Part):
     name: str
+    proven: bool
+    """False for a published calibration whose proof does not hold."""
     theorem: str
     parameters: dict[str, Any]
 
@@ -108,8 +119,10 @@ class EngineStatement(_Part):
 class DataStatement(_Part):
     """What the caller declared about the records; no value in it comes from them."""
 
-    optional = ("notes", "declared", "measure", "engine")
+    optional = ("dataset", "notes", "declared", "measure", "engine")
 
+    dataset: str | None = None
+    """Name of the data set, as the ledger has it."""
     target: str | None = None
     schema_digest: str | None = None
     inferred_from: str | None = None
@@ -158,21 +171,25 @@ class Certificate(_Part):
 
     optional = ("timing",)
 
-    format: Literal["onedraw certificate 1"] = FORMAT
+    format: Literal["onedraw certificate 2"] = FORMAT
+    wording: int = Field(ge=0)
+    """Version of its sentences. A reader with another `WORDING` compares the numbers alone."""
     sentence: str
     promise: PromiseStatement
-    timing: TimingStatement | None = None
-    neighbours: str
+    timing: TimingStatement | None
+    neighbors: str
     unit: str
     n: int = Field(ge=1)
     mechanism: MechanismStatement
     plan: dict[str, Any]
-    plan_digest: str
+    fingerprint: str
+    """Digest of the question (`fingerprint_of`): the plan page and the reservation in the ledger state the same."""
     sampler: dict[str, Any]
     sampler_choice: str
     exactness: dict[str, Any]
-    exactness_cost: str
     assumptions: list[AssumptionStatement]
+    seeded: bool
+    """True for a draw from a fixed seed, which protects nobody."""
     randomness: str
     numeric_model: str
     lattice: float = Field(gt=0)
@@ -212,40 +229,6 @@ class Certificate(_Part):
         return digest_of(self.model_dump(mode="json"))
 
 
-# ── the public grid released numbers are rounded to ──────────────────────────────────────────────────────────
-#
-# Floating-point samplers leave traces of their inputs in the low bits of a draw (Mironov, CCS 2012). Rounding to
-# multiples of one public power of two removes them; it is post-processing and costs no budget.
-
-DEFAULT_BITS = 20
-"""The default spacing, 2^(⌊log₂ prior sd⌋ − 20), is about a millionth of the prior's spread: far below any private uncertainty."""
-
-
-def spacing_for(prior_scale: float, declared: float | None) -> float:
-    """The lattice's spacing: the caller's, if it is a power of two, or the default for this prior."""
-    if declared is None:
-        if not 0.0 < prior_scale < math.inf:
-            raise WrongCall(
-                f"The prior's standard deviation is {prior_scale!r} in floating point, so there is no lattice to round a draw "
-                "to. Choose a less extreme prior."
-            )
-        return math.ldexp(1.0, math.floor(math.log2(prior_scale)) - DEFAULT_BITS)
-    if not (math.isfinite(declared) and declared > 0 and math.frexp(declared)[0] == 0.5):
-        raise WrongCall(
-            f"lattice must be a power of two such as 2**-20, got {declared!r}: only then are the released numbers exact "
-            "multiples of it in binary arithmetic. Pass lattice=2**-k, or leave it out for the default."
-        )
-    return float(declared)
-
-
-def snap(values: Array, spacing: float) -> Array:
-    """Round to the nearest multiple of ``spacing``; exact, because the spacing is a power of two."""
-    array = np.asarray(values, dtype=np.float64)
-    with np.errstate(over="ignore"):  # so many steps that a double is a multiple already
-        steps = array / spacing
-    return np.where(np.isinf(steps), array, np.rint(steps) * spacing) + 0.0
-
-
 # ── reading it strictly: it is somebody else's document, and whatever fails is a rejection, never a crash ────────────
 
 
@@ -259,7 +242,7 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
         ) from error
     try:
         document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_a_double, parse_float=_a_double)
-        certificate = Certificate.model_validate(document)
+        certificate = certificate_from(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the document"
@@ -270,6 +253,14 @@ def read_certificate(path: str | os.PathLike[str]) -> Certificate:
     for where in differences(document, certificate.model_dump(mode="json")):
         raise reject(f"{escaped(where)} does not stand there as it would have been written")
     return certificate
+
+
+def certificate_from(document: Any) -> Certificate:
+    """Return the certificate of a parsed document, of this format or of the one before."""
+    from .earlier import FIRST_FORMAT, FirstCertificate
+
+    first = isinstance(document, dict) and document.get("format") == FIRST_FORMAT
+    return (FirstCertificate if first else Certificate).model_validate(document)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -288,14 +279,11 @@ def _a_double(digits: str) -> float:
 
 def rebuild_plan(certificate: Certificate) -> Plan:
     with rejecting("its plan is not one a mechanism could have made"):
-        plan = plan_from_dict(certificate.plan)
-    if plan.digest != certificate.plan_digest:
-        raise reject("its plan is not the one whose digest it states")
-    return plan
+        return plan_from_dict(certificate.plan)
 
 
 def check_texts(document: Any) -> None:
-    """No text of it acts on the terminal, report or table where it is read."""
+    """Refuse a text that acts on the terminal, report or table where it is read, or that holds what nobody sees."""
     for text in texts_in(document):
         if acting(text):
             raise reject("a text in it holds line ends, escape sequences or other characters that cannot be shown")
@@ -317,6 +305,11 @@ def rejecting(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise reject(f"{what} ({error})") from error
+
+
+def is_under(where: str, places: Iterable[str]) -> bool:
+    """Return whether a path of a document is one of ``places`` or lies below one."""
+    return any(where == place or where.startswith(f"{place}.") for place in places)
 
 
 def differences(written: Any, rebuilt: Any, where: str = "") -> Iterator[str]:

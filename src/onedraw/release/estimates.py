@@ -37,6 +37,7 @@ from .intervals.path_start import SLOW
 from .intervals.quantiles import quantile_interval
 from .intervals.replicated import interval
 from .intervals.tables import table_interval
+from .statement import sentence_of
 
 
 class Estimate(NamedTuple):
@@ -164,7 +165,7 @@ def estimates_of(
 ) -> Estimates:  # fmt: skip
     """The table of a release. ``terms`` names its rows, by default as the model's parameters; ``reason`` says that there is no
     interval, and why; ``effect`` and ``noise`` as in `interval_of`."""
-    names, remarks = certificate.draw.names, [certificate.sentence]
+    names, remarks = certificate.draw.names, [sentence_of(certificate, plan)]
     found, tests = None, None
     joint: tuple[Joint, ...] = ()
     try:

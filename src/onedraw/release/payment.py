@@ -34,10 +34,12 @@ class Payment:
     ledger: Ledger | None = None
     spend: Mapping[str, Any] = field(default_factory=dict)
     resumed: bool = False
+    plan_digest: str = ""
+    """Digest of the plan with its sentences, which named it before format 4 of the ledger."""
 
     def charge(self, *, may_be_new: bool = True, draws: bool = True) -> Reservation | None:
-        """Reserve; of an entry that is resumed, find the reservation and refuse if anything about it is different. Padded work is
-        spent again with every attempt that ``draws``."""
+        """Reserve; of an entry that is resumed, find the reservation and refuse if anything about it is different. Before padded
+        work that ``draws``, note that it begins: the reservation pays for the first attempt alone."""
         if self.ledger is None:
             return None
         event = self.reserved_event() if self.resumed else None
@@ -47,23 +49,30 @@ class Payment:
                     f"There is no entry {self.entry!r} in {self.ledger.place}, so there is nothing to resume. Nothing was "
                     "spent. Look for open entries with `onedraw ledger show`, or release without resume."
                 )
-            return self.ledger.reserve(**self.spend, entry=self.entry)
+            reservation = self.ledger.reserve(**self.spend, entry=self.entry)
+        else:
+            self.check_same(event)
+            reservation = Reservation(event.entry, event.dataset, event.hash, event.sequence)
+        if draws and self.spend["timing"]:
+            self.ledger.begin(reservation)
+        return reservation
+
+    def check_same(self, event: Event) -> None:
+        """Refuse a reservation that paid for anything else than this release."""
         spend, stored = self.spend, event.payload
-        asked = {"plan": spend["plan_digest"], "promise": spend["promise"].to_dict(), "gamma": float(spend["gamma"]),
+        question = {"plan": self.plan_digest} if "plan" in stored else {"fingerprint": spend["fingerprint"]}
+        asked = {**question, "promise": spend["promise"].to_dict(), "gamma": float(spend["gamma"]),
                  "timing": spend["timing"], "part": spend["part"], "seeded": spend["seeded"], "label": spend["label"]}  # fmt: skip
         if "delta" in stored:  # a reservation of ledger format 4
             asked["delta"] = spend["delta"]
         different = ["dataset"] if event.dataset != spend["dataset"] else []
         different += [name for name, value in asked.items() if canonical(stored.get(name)) != canonical(value)]
+        different = ["question" if name in question else name for name in different]
         if different:
             raise LedgerError(
                 f"The entry {self.entry!r} paid for another release: {', '.join(different)} differ. One charge pays for one "
-                "draw of one plan. Nothing was drawn. Repeat the first call as it was, or release without resume."
+                "draw for one question. Nothing was drawn. Repeat the first call as it was, or release without resume."
             )
-        reservation = Reservation(event.entry, event.dataset, event.hash, event.sequence)
-        if draws and spend["timing"]:
-            self.ledger.attempt(reservation, spend["timing"])
-        return reservation
 
     def reserved_event(self) -> Event | None:
         """The reservation under this entry, if it stands in the ledger."""

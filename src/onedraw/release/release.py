@@ -33,12 +33,14 @@ from onedraw.ledger.events import GENESIS
 from onedraw.models import BetaTarget, ConvexModel, Table
 from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
-from onedraw.plans import Plan
+from onedraw.plans import Plan, digest_of
 from onedraw.privacy import Assumption, certify
 from onedraw.samplers.padding import PADDED, Padding
 from onedraw.samplers.sampler import Sample, Sampler
 
-from .certificate import Certificate, DrawStatement, LedgerEntry, snap, spacing_for
+from .certificate import Certificate, DrawStatement, LedgerEntry
+from .fingerprint import dataset_name
+from .lattice import on_lattice, snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of, stated_delta
@@ -52,7 +54,8 @@ def release(
     plan: Plan, data: Any, *, sampler: Sampler | None = None, ledger: Ledger | None = None, dataset: str | None = None,
     accept: Collection[str] | str = (), lattice: float | None = None, random_state: int | None = None,
     timing: str | None = None, part: str | None = None, label: str = "", notes: tuple[Assumption, ...] = (),
-    out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "",
+    out: str | os.PathLike[str] | None = None, resume: str | None = None, how_to_resume: str = "", by: str | None = None,
+    purpose: str | None = None,
 ) -> Release:  # fmt: skip
     """Draw once (or ``plan.draws`` times) from the calibrated posterior and let the result out with a certificate.
 
@@ -70,10 +73,11 @@ def release(
     | ``notes`` given | they stand among the assumptions; those that are assumed also in the first line |
     | ``out`` exists, is claimed by another release, or has no space | `CannotWrite`, nothing spent |
     | a crash after the charge | the spend stands, nothing left; the same call with ``resume=entry`` finishes it |
-    | ``resume`` of another plan, promise, dataset, part, label, timing or seed | `LedgerError`, nothing drawn |
+    | ``resume`` of another question (`fingerprint_of`), promise, dataset, part, label, timing or seed | `LedgerError`, nothing drawn |
     | ``resume`` of an entry that is settled | the certificate that left, if it is at ``out``; otherwise `LedgerError` |
 
-    ``how_to_resume`` stands beside an unfinished ``out`` for people, with ENTRY in place of the entry.
+    ``how_to_resume`` stands beside an unfinished ``out`` for people, with ENTRY in place of the entry. The ledger keeps ``by``,
+    who asks for the release, and its ``purpose``.
     """
     from onedraw import samplers
 
@@ -86,18 +90,19 @@ def release(
     exactness = sampler.exactness(plan)
     promise = promise_of(plan, exactness, accept=accept)
     padding = None if timing is None else padding_of(plan, sampler, timing)
-    spacing = spacing_for(plan.model.prior_scale, lattice)
+    spacing = spacing_for(plan, sampler, lattice)
     check_data(plan, sampler, data, padding)
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
+    named = dataset_name(dataset, data.schema.dataset if isinstance(data, Records) else None)
     words = Statement(
         plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None, epsilon=epsilon,
-        data=describe(plan, data, notes), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        data=describe(plan, data, notes, named), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
         timing=NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=epsilon),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)
     randomness = source_of_randomness(sampler, random_state)
 
-    payment = payment_for(ledger, dataset, data, words, label=label, part=part, resume=resume)
+    payment = payment_for(ledger, words, label=label, part=part, resume=resume, by=by, purpose=purpose)
     entry = None
     if payment.ledger is not None:
         entry = LedgerEntry(dataset=payment.spend["dataset"], entry=payment.entry, head=GENESIS)
@@ -122,10 +127,12 @@ def published(
 ) -> Certificate:
     """Draws as they leave: in the model's own units, on the lattice, a sampled variance not below its floor; in the certificate
     that was prepared for them, under the entry that paid for them."""
-    model, draws, spacing, entry = plan.model, sample.draws, prepared.lattice, prepared.ledger
+    model, spacing, entry = plan.model, prepared.lattice, prepared.ledger
     if isinstance(target, BetaTarget):  # drawn from in unconstrained coordinates
-        draws = np.clip(model.constrain(draws), -LARGEST_VALUE, LARGEST_VALUE)
-    values = snap(draws, spacing).reshape(plan.draws, -1)
+        values = snap(np.clip(model.constrain(sample.draws), -LARGEST_VALUE, LARGEST_VALUE), spacing)
+    else:
+        values = on_lattice(sample, spacing)
+    values = values.reshape(plan.draws, -1)
     if model.least_variance is not None:  # rounding to nearest could carry a variance below it
         least = math.ceil(Fraction(model.least_variance) / Fraction(spacing)) * spacing
         values[:, -1] = np.maximum(values[:, -1], least)
@@ -145,14 +152,14 @@ def source_of_randomness(sampler: Sampler, random_state: int | None) -> Any:
 
 
 def payment_for(
-    ledger: Ledger | None, dataset: str | None, data: Any, words: Statement, *, label: str, part: str | None, resume: str | None
+    ledger: Ledger | None, words: Statement, *, label: str, part: str | None, resume: str | None, by: str | None, purpose: str | None
 ) -> Payment:  # fmt: skip
     """What is to be charged, and under which entry: to the name the caller gave the dataset; without a ledger, to none."""
     if ledger is None:
         if resume is not None:
             raise WrongCall("resume= names an entry of a ledger, but no ledger was given. Pass ledger=… as before.")
         return Payment(uuid.uuid4().hex)
-    name = dataset or (data.schema.dataset if isinstance(data, Records) else None)
+    name = words.data.dataset
     if not name:
         raise WrongCall(
             "A ledger was given but no dataset name. The name is what a budget belongs to, and it is never derived from "
@@ -172,9 +179,10 @@ def payment_for(
     spend = {
         "dataset": account.dataset, "promise": promise, "gamma": gamma, "timing": timing,
         "delta": stated_delta(words.plan, promise, gamma), "part": part, "seeded": words.seeded, "label": label,
-        "plan_digest": words.plan.digest,
+        "fingerprint": words.fingerprint, "by": by, "purpose": purpose,
     }  # fmt: skip
-    return Payment(uuid.uuid4().hex if resume is None else resume, ledger, spend, resumed=resume is not None)
+    entry, in_full = resume or uuid.uuid4().hex, digest_of(words.plan.to_dict())
+    return Payment(entry, ledger, spend, resumed=resume is not None, plan_digest=in_full)
 
 
 def check_account(account: Account, plan: Plan, *, part: str | None) -> None:
@@ -212,9 +220,11 @@ def check_data(plan: Plan, sampler: Sampler, data: Any, padding: Padding | None)
     plan.model.check(data)
     found = plan.model.count(data)
     if found != plan.n:
+        note = data.count_note if isinstance(data, Records) else ""
         raise CountMismatch(
             f"The plan was calibrated for n = {plan.n:,} records, the data have {found:,}. n is public and part of the "
-            "promise; a plan for another n promises something else. Calibrate again with the right n. Nothing was spent.",
+            "promise; a plan for another n promises something else. Calibrate again with the right n. Nothing was spent."
+            f"{' ' if note else ''}{note}",
             expected=plan.n,
             found=found,
         )

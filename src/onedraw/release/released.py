@@ -31,6 +31,7 @@ from . import estimates
 from .certificate import Certificate, read_certificate, rebuild_plan
 from .files import check_writable, write_whole
 from .predictions import Predictions, Predictor
+from .statement import sentence_of
 
 MOST_SHOWN = 60
 """Numbers in a notebook's table of a release, at most."""
@@ -63,16 +64,21 @@ class Release:
         values = estimates.values_of(self.certificate, self.plan)
         return dict(zip(self.certificate.draw.names, values.tolist(), strict=True))
 
+    @property
+    def sentence(self) -> str:
+        """The certificate's first line; if it is in another wording than this version's, the one that its numbers give."""
+        return sentence_of(self.certificate, self.plan)
+
     def __repr__(self) -> str:
         drawn = self.certificate.draw
-        return f"<Release of {len(drawn.names)} {drawn.quantity}. {self.certificate.sentence}>"
+        return f"<Release of {len(drawn.names)} {self.plan.model.quantity}. {self.sentence}>"
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{value:.6g}") for name, value in islice(self.named().items(), MOST_SHOWN)]
         left = len(self.certificate.draw.names) - len(rows)
         more = f"and {left:,} more. " if left else ""
         head = ("parameter", "released")
-        return shown_as_html(self.certificate.sentence, head, rows, more=f"{more}save(path) writes the certificate.")
+        return shown_as_html(self.sentence, head, rows, more=f"{more}save(path) writes the certificate.")
 
     @cached_property
     def plan(self) -> Plan:

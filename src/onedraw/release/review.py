@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from onedraw.plain_text import shown_up, small
-from onedraw.plans import Mechanism
 from onedraw.privacy import Attacker, Promise
-from onedraw.samplers import SEEDED
 
 from .certificate import STANDING, UNPROVEN, Certificate
 
@@ -69,18 +67,17 @@ def strength_flags(promise: Promise, delta: float, n: int) -> list[Flag]:
 
 
 def is_proven(certificate: Certificate) -> bool:
-    """Return whether theorem and draw are both proven, by the kinds that the certificate names."""
-    mechanism = Mechanism.from_dict(certificate.plan["mechanism"])
-    return mechanism.proven and certificate.exactness["kind"] not in UNPROVEN
+    """Return whether theorem and draw are both proven, by the fields that say so."""
+    return certificate.mechanism.proven and certificate.exactness.get("kind") not in UNPROVEN
 
 
 def flags_of(certificate: Certificate, *, verified: str | None, intervals: Sequence[bool]) -> list[Flag]:
     """Return everything to be weighed: ``verified`` is the answer of `verify`, ``intervals`` says which numbers have one."""
     proven, ledger = is_proven(certificate), certificate.ledger
-    standing = STANDING[certificate.exactness["kind"]]
-    if not proven:
-        standing = standing if certificate.exactness["kind"] in UNPROVEN else "Not proven, as published"
-    if certificate.randomness == SEEDED:
+    standing = STANDING.get(str(certificate.exactness.get("kind")), "Not proven")
+    if not certificate.mechanism.proven:
+        standing = "Not proven, as published"
+    if certificate.seeded:
         flags = [Flag(Tone.RED, "Not private: seeded")]
     else:
         promise = Promise.from_dict(certificate.promise.native)
@@ -106,7 +103,7 @@ def flags_of(certificate: Certificate, *, verified: str | None, intervals: Seque
 
 def coverage(certificate: Certificate, files: str) -> str:
     """Return what the guarantee covers, in words; whether that is enough is not for a program to say."""
-    if certificate.randomness == SEEDED:
+    if certificate.seeded:
         return (
             "Not private: this release comes from a fixed seed, so the guarantee covers nothing. It is for trials. "
             "Do not publish it."

@@ -11,7 +11,7 @@ import platform
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -34,7 +34,9 @@ from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
 from . import certificate as parts
-from .certificate import NEVER_PRIVATE, NOT_PROVEN, NOT_RECORDED, STANDING, UNPROVEN, Certificate
+from .certificate import NEVER_PRIVATE, NOT_PROVEN, NOT_RECORDED, STANDING, UNPROVEN, WORDING, Certificate
+from .fingerprint import fingerprint_of
+from .timing import derived_timing
 
 COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
 """Models whose records are counted and added up without compiled code."""
@@ -156,7 +158,7 @@ class Statement:
             if found := acting(text):
                 raise WrongCall(
                     f"{text!r} would stand in the certificate, but {', '.join(map(ascii, found))} in it would act on a "
-                    "terminal or a report instead of being shown. Use printable characters in names, labels and notes."
+                    "terminal or a report instead of being shown, or show nothing. Use visible characters in names, labels and notes."
                 )
 
     def assumptions(self) -> list[Assumption]:
@@ -174,7 +176,7 @@ class Statement:
             extra.append((f"schema inferred from {data.inferred_from}: must be public", Provenance.DECLARED))
         if data.person:
             beyond = f"records beyond a person's limit (column {data.person!r}) count as missing"
-            absent = "neighbours replace a person by somebody who is not in the file already"
+            absent = "neighbors replace a person by somebody who is not in the file already"
             extra.append((f"{beyond}; {absent}", Provenance.ENFORCED))
         if measure := data.measure:
             measured = f"responses are measured from {measure.centre!r} in units of {measure.unit!r}, public numbers"
@@ -182,12 +184,17 @@ class Statement:
         extra += [(note.statement, Provenance(note.provenance)) for note in data.notes]
         return [*self.plan.guarantee.assumptions, *(Assumption(*each) for each in extra)]
 
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self.plan, self.data)
+
     def sentence(self, *, recorded: bool) -> str:
         """The first line: how exact, what is promised, by what, what that means for a person, and whether a ledger counts it."""
         plan, unit, proven = self.plan, self.plan.guarantee.unit.records_per_person, self.plan.mechanism.proven
         noun, kind = plan.mechanism.noun, self.exactness.tag
         what = f"this {noun} is" if plan.draws == 1 else f"these {plan.draws} {noun}s together are"
-        who = "one record" if unit == 1 else f"one person's up to {unit} records"
+        person = self.data.person is not None
+        who = f"one person's up to {unit} records" if unit > 1 else "one person's record" if person else "one record"
         quoted = plan.budget.quoted_delta
         delta = f", δ = {round_up(quoted, 5):.6g}" if quoted > 0 else ""
         native = "" if isinstance(plan.budget, PureDP | ApproxDP) else f", and more precisely keeps {plan.budget}"
@@ -200,7 +207,7 @@ class Statement:
             + ("" if proven else NOT_PROVEN)
             + f"{how}: {what} (ε = {round_up(self.epsilon, 5):.6g}{delta})-differentially private when {who} among "
             f"n = {plan.n:,} {'is' if unit == 1 else 'are'} replaced (n is public), by {plan.heading}{native}."
-            + ("" if self.seeded else meaning(self.promise, quoted, unit=unit, certain=certain))
+            + ("" if self.seeded else meaning(self.promise, quoted, person=person or unit > 1, certain=certain))
             + ("" if recorded else NOT_RECORDED)
             + "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
         )
@@ -226,20 +233,22 @@ class Statement:
                 epsilon=self.epsilon, delta=plan.budget.quoted_delta, native=self.promise.to_dict(),
                 budget=plan.budget.to_dict(),
             ),
+            wording=WORDING,
             timing=self.timing,
-            neighbours=guarantee.neighbours.value,
-            unit=guarantee.unit.sentence,
+            neighbors=guarantee.neighbours.value,
+            unit=guarantee.unit.words(person=self.data.person is not None),
             n=plan.n,
             mechanism=parts.MechanismStatement(
-                name=type(plan.mechanism).__name__, theorem=guarantee.theorem, parameters=dict(plan.parameters)
+                name=type(plan.mechanism).__name__, proven=plan.mechanism.proven, theorem=guarantee.theorem,
+                parameters=dict(plan.parameters),
             ),
             plan=plan.to_dict(),
-            plan_digest=plan.digest,
+            fingerprint=self.fingerprint,
             sampler=self.sampler.to_dict(),
             sampler_choice=self.sampler_choice,
             exactness=self.exactness.to_dict(),
-            exactness_cost=self.exactness.sentence,
             assumptions=[parts.AssumptionStatement(**one.to_dict()) for one in self.assumptions()],
+            seeded=self.seeded,
             randomness=SEEDED if self.seeded else self.sampler.entropy(plan),
             numeric_model=INTEGER_SUMS if plan.mechanism.sums_exactly(plan) else FLOATING_SUMS,
             lattice=self.spacing,
@@ -255,17 +264,19 @@ class Statement:
 
 
 @lru_cache(maxsize=64)
-def meaning(promise: Promise, delta: float, *, unit: int, certain: bool) -> str:
-    """What the promise means for a person: how often the best guess about their record can be right."""
+def meaning(promise: Promise, delta: float, *, person: bool, certain: bool) -> str:
+    """Say how often the best guess about a record can be right, or about a person's records if the schema names persons."""
     right = math.ceil(round(100.0 * Attacker(promise, delta).right_guesses, 6))
-    theirs = "a person's record has" if unit == 1 else "a person's records have"
+    known, others = ("a person's records", "everybody else's records") if person else ("a record", "every other record")
     return (
-        " For a person: whoever sees it and knows everybody else's records guesses right at most "
-        f"{right} times in 100 which of two values {theirs} (a coin: 50){'' if certain else ', if what is not proven holds'}."
+        f" If two values of {known} are equally likely beforehand, someone who knows {others} guesses right at most "
+        f"{right} times in 100 (a coin: 50){'' if certain else ', if what is not proven holds'}."
     )
 
 
-def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> parts.DataStatement:
+def describe(
+    plan: Plan, data: Any, notes: tuple[Assumption, ...] = (), dataset: str | None = None
+) -> parts.DataStatement:
     """What is declared of the records, and in which units the responses of a pair (X, y) say they are measured."""
     declared: dict[str, Any] = {}
     if isinstance(data, Records):
@@ -285,7 +296,30 @@ def describe(plan: Plan, data: Any, notes: tuple[Assumption, ...] = ()) -> parts
         engine = parts.EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
     elif not isinstance(plan.model, COUNTED):
         engine = parts.EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
-    return parts.DataStatement(notes=written, engine=engine, **declared)
+    return parts.DataStatement(dataset=dataset, notes=written, engine=engine, **declared)
+
+
+def statement_of(certificate: Certificate, plan: Plan) -> Statement:
+    """Return what a certificate says besides the draw, derived again from its numbers."""
+    sampler = Sampler.from_dict(certificate.sampler)
+    return Statement(
+        plan, sampler, certificate.sampler_choice, sampler.exactness(plan), Promise.from_dict(certificate.promise.native),
+        certificate.lattice, seeded=certificate.seeded, data=certificate.data, epsilon=certificate.promise.epsilon,
+        prepared_at=certificate.prepared_at, timing=derived_timing(certificate, plan),
+    )  # fmt: skip
+
+
+def rewrite(certificate: Certificate, plan: Plan) -> Certificate:
+    """Return the certificate as this version writes it, its sentences derived from its numbers."""
+    draw = certificate.draw
+    return statement_of(certificate, plan).certificate(
+        draw.values, draw.stages, opinion=certificate.second_opinion, ledger=certificate.ledger
+    )
+
+
+def sentence_of(certificate: Certificate, plan: Plan) -> str:
+    """Return the first line; of a certificate in another wording, the one that its numbers give."""
+    return certificate.sentence if certificate.wording == WORDING else rewrite(certificate, plan).sentence
 
 
 @cache

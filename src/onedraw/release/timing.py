@@ -17,7 +17,8 @@ from onedraw.privacy import Promise
 from onedraw.samplers.padding import PADDED, PASSES, Padding, pair_delta
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import Certificate, TimingStatement, differences, reject
+from .certificate import PROSE, WORDING, Certificate, TimingStatement, differences, is_under, reject
+from .earlier import FirstCertificate
 
 UNCOVERED = (
     "Running time is not covered: how long this took may depend on the records. Whoever may see it should not be able to "
@@ -28,10 +29,7 @@ NOT_COVERED = TimingStatement(sentence=UNCOVERED)
 
 ONE_PASS = "pass over the records"
 
-SILENT = (
-    "It says nothing of running time, which is then not covered. Certificates of today do say something: it is older, or the "
-    "line was taken out."
-)
+SILENT = "It says nothing of running time, which is then not covered. It is of format 1, where the line may be missing."
 OPEN = "Running time is not covered, as it says."
 FOLLOWS = (
     "The public work it states, and how rarely more was needed, follow from its numbers. That the work was done is the word of "
@@ -75,18 +73,29 @@ def check_payable(gamma: float, budget: Promise) -> None:
 
 def check_timing(certificate: Certificate, plan: Plan) -> str:
     """Whether what is said of time follows from the certificate's other numbers, in a sentence; rejected where it contradicts them."""
-    stated, sampler = certificate.timing, Sampler.from_dict(certificate.sampler)
-    if stated is None:
+    stated, again = certificate.timing, derived_timing(certificate, plan)
+    if (stated is None or again is None) and isinstance(certificate, FirstCertificate):
         return SILENT
-    padding = sampler.padding(plan) if stated.work is not None else None
-    if padding is not None and stated.work != padding.work:
+    if stated is None or again is None:
+        raise reject("it says nothing of running time")
+    if again.work is not None and stated.work != again.work:
         raise reject(
-            f"it states {_counted(stated.work)}, its plan and sampler take {_counted(padding.work)} where padded"
+            f"it states {_counted(stated.work)}, its plan and sampler take {_counted(again.work)} where padded"
         )
-    again = NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
     for where in differences(stated.model_dump(mode="json"), again.model_dump(mode="json"), "timing"):
-        raise reject(f"{where} is not what its plan gives")
-    return OPEN if padding is None else FOLLOWS
+        if certificate.wording == WORDING or not is_under(where, PROSE):
+            raise reject(f"{where} is not what its plan gives")
+    return OPEN if again.work is None else FOLLOWS
+
+
+def derived_timing(certificate: Certificate, plan: Plan) -> TimingStatement | None:
+    """Return what the certificate's numbers give: of padded work all of it, of other work that time is not covered."""
+    if certificate.timing is None:
+        return None
+    if certificate.timing.work is None:
+        return NOT_COVERED
+    padding = Sampler.from_dict(certificate.sampler).padding(plan)
+    return timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
 
 
 def _counted(work: Mapping[str, int] | None) -> str:

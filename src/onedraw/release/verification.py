@@ -13,38 +13,66 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from onedraw.data import Schema
-from onedraw.ledger import Ledger
-from onedraw.ledger.events import Kind
+from onedraw.errors import CertificateRejected
+from onedraw.ledger import Event, Kind, Ledger
 from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
-from onedraw.plans import Plan
+from onedraw.plans import Plan, digest_of
 from onedraw.privacy import Exactness, Promise
-from onedraw.samplers import SEEDED
 from onedraw.samplers.sampler import Sampler
 
-from .certificate import UNPROVEN, Certificate, check_texts, differences, reject, rejecting, snap, spacing_for
+from .certificate import PROSE, UNPROVEN, WORDING, Certificate, check_texts, differences, is_under, reject, rejecting
+from .earlier import FirstCertificate, check_first
+from .lattice import snap, spacing_for
 from .released import Release
-from .statement import Statement, check_unit, promise_of, spend_of
+from .statement import check_unit, promise_of, rewrite, spend_of
 from .timing import check_timing
 
-# Written by the program that released, not derived from the plan: an edit here changes no promise.
-FREE_FIELDS = {"sampler_choice", "second_opinion", "prepared_at", "software", "ledger", "data"}
+UNCHECKED = {
+    "draw.values": "what was drawn, within the form above",
+    "draw.stages": "what each stage published",
+    "seeded": "whether a fixed seed was used",
+    "lattice": "which lattice the draw was rounded to",
+    "data.notes": "what the caller states about the records",
+    "data.person": "which column names persons",
+    "data.inferred_from": "which public file the ranges come from",
+    "data.engine": "where the records were read",
+    "sampler_choice": "why this sampler was taken",
+    "second_opinion": "what another accountant said",
+    "prepared_at": "when it was prepared",
+    "software": "which versions prepared it",
+    "ledger": "which entry of a ledger paid for it",
+}
+"""Fields that no other field implies, each with what it states: the word of the person who released it. A ledger confirms that
+they are as issued, not that they are true."""
+
+
+DERIVED = [name for name in Certificate.model_fields if name != "format"]
 
 
 @dataclass(frozen=True)
 class Verification:
-    """``answer`` is "consistent" (the numbers imply the promise) or "authentic" (and the ledger holds this digest). ``timing`` says
-    whether the statement about running time follows from the numbers."""
+    """Answer about a certificate that holds; one that does not raises `CertificateRejected`.
+
+    ``answer`` is "consistent" (the numbers imply the promise) or "authentic" (and the ledger holds this digest). ``sentence`` is
+    derived from the numbers. ``timing`` says whether the statement about running time follows from the numbers. ``unchecked``
+    names each field that was not checked, with what it states. ``certificate`` is the certificate in this version's words.
+    """
 
     answer: str
     sentence: str
     checks: tuple[str, ...]
     timing: str
+    unchecked: Mapping[str, str]
+    remarks: tuple[str, ...]
+    certificate: Certificate = field(repr=False)
 
     def __bool__(self) -> bool:
         return True  # a certificate that fails raises; there is no falsy verification
@@ -57,22 +85,58 @@ def verify(source: str | os.PathLike[str] | Certificate | Release, *, ledger: Le
     certificate, plan = source.certificate, source.plan
     with rejecting("its numbers lead nowhere"):
         check_texts(certificate.model_dump(mode="json"))
+        check_first(certificate)
         check_promise(certificate, plan)
-        check_words(certificate, plan)
+        timing = check_timing(certificate, plan)
+        derived = check_words(certificate, plan)
         check_draw(certificate, plan)
         check_schema(certificate, plan)
-        timing = check_timing(certificate, plan)
+    ours = certificate.wording == WORDING
     checks = [
         "the theorem it names gives this promise from its numbers",
         "the promise is no stronger than the theorem's, and keeps the budget",
-        "every sentence and number that follows from others is as written",
+        f"every {'sentence and number' if ours else 'number'} that follows from others is as written",
         f"the released numbers are as many as planned, and rounded to multiples of {certificate.lattice:.3g} as stated",
     ]
-    if ledger is None:
-        return Verification("consistent", certificate.sentence, tuple(checks), timing)
-    check_ledger(certificate, plan, ledger)
-    checks.append("the ledger is unbroken, was charged for this promise and holds this certificate's fingerprint")
-    return Verification("authentic", certificate.sentence, tuple(checks), timing)
+    remarks = [] if ours else [ANOTHER_WORDING]
+    answer = "consistent"
+    if ledger is not None:
+        remarks += check_ledger(certificate, plan, ledger)
+        answer = "authentic"
+        checks.append(
+            "the ledger is unbroken, was charged for this question and promise, and holds this certificate's digest"
+        )
+    return Verification(
+        answer, derived.sentence, tuple(checks), timing, unchecked_of(certificate), tuple(remarks), derived
+    )
+
+
+ANOTHER_WORDING = (
+    "Its sentences are in another wording than this version's and were not compared. Rely on the sentence printed here, which "
+    "follows from its numbers."
+)
+
+
+def unchecked_of(certificate: Certificate) -> dict[str, str]:
+    """Return the fields of this certificate that nothing derives, with what they state."""
+    names = dict(UNCHECKED)
+    if certificate.data.declared is not None:  # which `check_schema` compares with them
+        del names["data.person"], names["data.inferred_from"]
+    if isinstance(certificate, FirstCertificate):  # which has no fingerprint
+        names |= {"data.target": "which column the question is about", "data.schema_digest": "which schema was used"}
+        names |= {"data.measure": "in which units the response is measured"}
+    if certificate.wording != WORDING:
+        names |= dict.fromkeys(PROSE, "a sentence in another wording") | {
+            "exactness_cost": "a sentence in another wording"
+        }
+    written = certificate.model_dump(mode="json")
+    return {name: words for name, words in names.items() if _at(written, name) is not None}
+
+
+def _at(document: Any, path: str) -> Any:
+    for step in path.split("."):
+        document = document.get(step) if isinstance(document, dict) else None
+    return document
 
 
 def load(path: str | os.PathLike[str]) -> Release:
@@ -87,7 +151,7 @@ def check_promise(certificate: Certificate, plan: Plan) -> None:
     native, budget = Promise.from_dict(stated.native), Promise.from_dict(stated.budget)
     exactness = Sampler.from_dict(certificate.sampler).exactness(plan)
     derived = promise_of(plan, exactness, accept=UNPROVEN)
-    if exactness != Exactness.from_dict(certificate.exactness):
+    if any(compared(certificate, differences(certificate.exactness, exactness.to_dict(), "exactness"))):
         raise reject(f"its sampler is {exactness.sentence}, not what it states")
     if budget != plan.budget:
         raise reject(f"it states the budget {budget}, its plan was made for {plan.budget}")
@@ -101,20 +165,29 @@ def check_promise(certificate: Certificate, plan: Plan) -> None:
         raise reject(f"it states ε = {stated.epsilon} at δ = {stated.delta}, which is not what {native} gives")
 
 
-def check_words(certificate: Certificate, plan: Plan) -> None:
-    """Write the certificate again from its generating fields and compare everything that is derived."""
-    words = Statement(
-        plan, Sampler.from_dict(certificate.sampler), certificate.sampler_choice, Exactness.from_dict(certificate.exactness),
-        Promise.from_dict(certificate.promise.native), certificate.lattice, seeded=certificate.randomness == SEEDED,
-        data=certificate.data, epsilon=certificate.promise.epsilon, prepared_at=certificate.prepared_at,
-        timing=certificate.timing,  # for `check_timing`
-    )  # fmt: skip
-    draw, opinion = certificate.draw, certificate.second_opinion
-    again = words.certificate(draw.values, draw.stages, opinion=opinion, ledger=certificate.ledger)
+def compared(certificate: Certificate, places: Iterable[str]) -> Iterator[str]:
+    """Leave out the places that hold sentences, unless the certificate is in this version's wording."""
+    return (where for where in places if certificate.wording == WORDING or not is_under(where, PROSE))
+
+
+def check_words(certificate: Certificate, plan: Plan) -> Certificate:
+    """Write the certificate again from its generating fields and compare everything that is derived; return what was written."""
+    derived = rewrite(certificate, plan)
+    again = certificate.model_copy(update={name: getattr(derived, name) for name in DERIVED})
     written, rebuilt = certificate.model_dump(mode="json"), again.model_dump(mode="json")
-    for where in differences(written, rebuilt):
-        if where.split(".")[0] not in FREE_FIELDS:
+    for where in compared(certificate, differences(written, rebuilt)):
+        if not is_under(where, ("software",)):
             raise reject(f"{where} is not what its plan gives")
+    if certificate.mechanism.proven != plan.mechanism.proven:
+        raise reject("whether its theorem is proven is not what its plan gives")
+    entry = certificate.ledger
+    if (
+        entry is not None
+        and not isinstance(certificate, FirstCertificate)
+        and certificate.data.dataset != entry.dataset
+    ):
+        raise reject("its data set is not the one that its ledger entry was charged to")
+    return derived
 
 
 def check_draw(certificate: Certificate, plan: Plan) -> None:
@@ -122,7 +195,8 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     draw, names = certificate.draw, plan.model.parameter_names
     if len(draw.values) != plan.draws or any(len(row) != len(names) for row in draw.values):
         raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
-    spacing_for(1.0, certificate.lattice)
+    with rejecting("its lattice says more than its draw may"):
+        spacing_for(plan, Sampler.from_dict(certificate.sampler), certificate.lattice)
     values = np.array(draw.values)
     if not (np.all(np.isfinite(values)) and np.all(snap(values, certificate.lattice) == values)):
         raise reject("its draw does not lie on its lattice")
@@ -157,25 +231,41 @@ def check_schema(certificate: Certificate, plan: Plan) -> None:
         check_unit(plan, schema)
 
 
-def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> None:
-    """The ledger holds this digest, under a reservation of exactly what is stated."""
+def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> list[str]:
+    """Refuse unless the ledger keeps its budgets and holds this digest, under a reservation of exactly what is stated.
+
+    Returns the remarks of the ledger about its budgets.
+    """
     entry = certificate.ledger
     if entry is None:
         raise reject("it says it is not recorded in any ledger, so no ledger can confirm it")
-    ledger.verify()
+    state = ledger.verify()
+    if not state.ok:
+        raise CertificateRejected(
+            f"The ledger {ledger.place} cannot confirm this certificate: {'; '.join(state.findings)}. Somebody wrote into it "
+            "beside onedraw, or an accountant changed. Ask the owner of the budget; `onedraw ledger verify` has every finding."
+        )
     if ledger.certificate_digest(entry.entry) != certificate.digest:
         raise reject(f"the ledger's entry {entry.entry} does not hold this certificate's digest")
     with rejecting("what was spent for it cannot be told"):
         native, exactness = Promise.from_dict(certificate.promise.native), Exactness.from_dict(certificate.exactness)
         promise, gamma = spend_of(plan, exactness, native)
-    seeded, digest = certificate.randomness == SEEDED, certificate.plan_digest
     timing = None if certificate.timing is None else certificate.timing.gamma
-    expected = {"promise": promise.to_dict(), "gamma": gamma, "timing": timing, "seeded": seeded, "plan": digest}
+    expected = {"promise": promise.to_dict(), "gamma": gamma, "timing": timing, "seeded": certificate.seeded}
     reserved = next(event for event in ledger.events() if event.entry == entry.entry and event.kind == Kind.RESERVED)
     if (reserved.dataset, reserved.hash) != (entry.dataset, entry.head):
         raise reject(f"the ledger's entry {entry.entry} stands under another dataset or head than it states")
+    expected |= _question(certificate, reserved)
     for name, value in expected.items():
         if reserved.payload.get(name) != value:
             raise reject(f"the ledger's entry {entry.entry} was reserved with another {name} than it states")
     if ledger.account(entry.dataset).unit != plan.guarantee.unit:
         raise reject("the ledger protects another unit (records per person) than it states")
+    return list(state.remarks)
+
+
+def _question(certificate: Certificate, reserved: Event) -> dict[str, str]:
+    """Return what names the question in a reservation: before format 4 of the ledger, the digest of its plan."""
+    if "plan" not in reserved.payload:
+        return {"fingerprint": certificate.fingerprint}
+    return {"plan": digest_of(certificate.plan)}

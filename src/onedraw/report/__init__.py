@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditFinding", "forest", "plan_html", "report_html", "write_plan", "write_report"]
 
-__getattr__, __dir__ = names_on_demand(__name__, {
-    "content": ("AuditFinding",),
-    "forest_plot": ("forest",),
-    "page": ("plan_html", "report_html", "write_plan", "write_report"),
-})  # fmt: skip
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = names_on_demand(__name__, {
+        "content": ("AuditFinding",),
+        "forest_plot": ("forest",),
+        "page": ("plan_html", "report_html", "write_plan", "write_report"),
+    })  # fmt: skip

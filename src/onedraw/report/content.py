@@ -17,13 +17,13 @@ from onedraw.ledger import Ledger
 from onedraw.mechanisms import Plan
 from onedraw.models import Table
 from onedraw.plain_text import SUPERSCRIPTS, shortened, shown, shown_up, small
-from onedraw.privacy import ApproxDP, Attacker, Promise, PureDP
+from onedraw.privacy import ApproxDP, Attacker, Exactness, Promise, PureDP
 from onedraw.privacy.filters import filters_of
 from onedraw.privacy.tradeoff import COMMON
-from onedraw.release import Certificate, Estimates, Release, verify
+from onedraw.release import Certificate, Estimates, Release, Verification, verify
 from onedraw.release.certificate import STANDING, UNPROVEN
+from onedraw.release.fingerprint import dataset_name
 from onedraw.release.review import Flag, Tone, flags_of, is_proven, strength_flags
-from onedraw.samplers import SEEDED
 
 from . import pictures
 from .results import results_of
@@ -129,7 +129,8 @@ def content(
     plan_table: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Everything `page.html` needs, by name."""
-    certificate, plan = release.certificate, release.plan
+    verified, unverified = verification(release, ledger)
+    certificate, plan = release.certificate if verified is None else verified.certificate, release.plan
     promise = Promise.from_dict(certificate.promise.native)
     finding = None if audit is None else AuditFinding.read(audit)
     if interval is not None and not isinstance(interval, Estimates | str):
@@ -138,8 +139,8 @@ def content(
         )
     table = interval if isinstance(interval, Estimates) and interval.given else None
     reason = interval.reason if isinstance(interval, Estimates) else interval or ""
-    verified, unverified = verification(release, ledger)
     attacker = Attacker(promise, certificate.promise.delta)
+    answer = None if verified is None else verified.answer
     results, evaluation = results_of(certificate, plan, table, why_none=reason), evaluation_words(release)
     rows = [{"interval": figure[2]} for figure in evaluation["figures"]] if evaluation else results["rows"]
     target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
@@ -148,10 +149,10 @@ def content(
         "kind": plan.model.title,
         "title": plan.model.title + (f" of {target}" if target else "") + (f" by {' and '.join(by)}" if by else ""),
         "warnings": warnings_of(certificate, plan, finding=finding, promise=promise, unverified=unverified),
-        "seeded": certificate.randomness == SEEDED,
+        "seeded": certificate.seeded,
         "proven": is_proven(certificate),
-        "flags": flags_of(certificate, verified=verified, intervals=[bool(row["interval"]) for row in rows]),
-        "verified": verified,
+        "flags": flags_of(certificate, verified=answer, intervals=[bool(row["interval"]) for row in rows]),
+        "verified": answer,
         "coverage": certificate.coverage("this report and release.json"),
         "epsilon": shown_up(certificate.promise.epsilon),
         "delta": small(certificate.promise.delta),
@@ -162,25 +163,25 @@ def content(
         "assumptions": assumption_words(certificate.assumptions),
         "budget": None if ledger is None or certificate.ledger is None else budget_of(ledger, certificate.ledger.dataset),
         "made": how_made(certificate, plan),
-        "made_besides": made_besides(certificate, plan, promise),
+        "made_besides": made_besides(certificate, plan, promise, digest=release.certificate.digest),
         "numbers": [(name.replace("_", " "), shown(value)) for name, value in certificate.mechanism.parameters.items()],
         "model": json.dumps(certificate.plan.get("model"), indent=2, ensure_ascii=False),
         "audit": None if finding is None else finding.words(promise),
         "expected": None if plan_table is None else expected_of(plan_table, replaced=table is not None),
         "words": WORDS,
-        "json": certificate.to_json(),
+        "json": release.certificate.to_json(),
     }  # fmt: skip
 
 
-def verification(release: Release, ledger: Ledger | None) -> tuple[str | None, str]:
-    """The answer of `verify`, or why there is none. A certificate that should hold and does not gets no report.
+def verification(release: Release, ledger: Ledger | None) -> tuple[Verification | None, str]:
+    """What `verify` finds, with the certificate in this version's words, or why it finds nothing. A certificate that should hold and does not gets no report.
 
     An unproven draw may come from a sampler this library does not know; then nothing can be derived again, and the page
     says so first.
     """
     certificate = release.certificate
     try:
-        return verify(release, ledger=ledger if certificate.ledger is not None else None).answer, ""
+        return verify(release, ledger=ledger if certificate.ledger is not None else None), ""
     except CertificateRejected as error:
         if certificate.exactness.get("kind") not in UNPROVEN:
             raise
@@ -191,18 +192,18 @@ def warnings_of(
     certificate: Certificate, plan: Plan, *, finding: AuditFinding | None, promise: Promise, unverified: str
 ) -> list[Warned]:
     """What takes something away from the promise, gravest first."""
-    kind, data = certificate.exactness["kind"], certificate.data
+    kind, data, exactness = certificate.exactness["kind"], certificate.data, Exactness.from_dict(certificate.exactness)
     contradicted = finding is not None and finding.contradicts(promise)
     uncovered = [note.statement for note in data.notes if note.provenance == "assumed"]
     warnings = [
-        (certificate.randomness == SEEDED, Warned("Not private: drawn from a fixed seed", "Whoever knows the seed can repeat the "
+        (certificate.seeded, Warned("Not private: drawn from a fixed seed", "Whoever knows the seed can repeat the "
          "draw, so nothing below protects anybody. For trials only; do not publish it.")),
         (contradicted, Warned("An audit contradicts the promise", f"{finding} The audit found more than is promised. Do not publish; "
          "report it.")),
         (not plan.mechanism.proven, Warned("Not proven, as published", "The promise follows a published calibration whose proof does "
          "not cover this case. It may not hold.")),
         (kind in UNPROVEN, Warned(STANDING[kind], "The draw is not proven to follow the law that the theorem is about: "
-         f"{certificate.exactness_cost}. Everything below holds only if that is true.")),
+         f"{exactness.sentence}. Everything below holds only if that is true.")),
         (bool(unverified), Warned("Not verified", f"The promise could not be derived again from the certificate. {unverified}")),
         *((True, Warned("Not covered by the promise", f"{said[:1].upper()}{said[1:]}.")) for said in uncovered),
         (certificate.ledger is None, Warned("Not recorded in any ledger", "No ledger counts this release, so other releases of the "
@@ -274,7 +275,7 @@ def how_made(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
         ("Mechanism", f"{type(plan.mechanism).__name__}: {plan.heading}"),
         ("Theorem", certificate.mechanism.theorem),
         ("Budget it was made for", str(plan.budget)),
-        ("Neighbours", certificate.neighbours),
+        ("Neighbours", certificate.neighbors),
         ("Randomness", certificate.randomness),
         *([("Running time", certificate.timing.sentence)] if certificate.timing else []),
         ("Prepared at", certificate.prepared_at),
@@ -288,8 +289,8 @@ def how_made(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
     return [(name, shortened(value)) for name, value in facts]
 
 
-def made_besides(certificate: Certificate, plan: Plan, promise: Promise) -> list[tuple[str, str]]:
-    """What a reviewer asks besides, in that order; folded away."""
+def made_besides(certificate: Certificate, plan: Plan, promise: Promise, *, digest: str) -> list[tuple[str, str]]:
+    """What a reviewer asks besides, in that order; folded away. ``digest`` is that of the certificate as issued."""
     sampler = dict(certificate.sampler)
     name = sampler.pop("name", "?")
     options = ", ".join(f"{option.replace('_', ' ')} {shown(value)}" for option, value in sampler.items())
@@ -300,15 +301,15 @@ def made_besides(certificate: Certificate, plan: Plan, promise: Promise) -> list
         ("Draws", f"{plan.draws}"),
         ("Sampler", f"{name} ({options})" if options else f"{name}"),
         ("Why this sampler", certificate.sampler_choice),
-        ("Exactness", certificate.exactness_cost),
+        ("Exactness", Exactness.from_dict(certificate.exactness).sentence),
         ("Arithmetic", certificate.numeric_model),
         ("Lattice of the draw", f"multiples of {power if mantissa == 0.5 else repr(certificate.lattice)}"),
         ("Second opinion", certificate.second_opinion),
         ("Schema", certificate.data.schema_digest or ""),
         ("Column of persons", certificate.data.person or ""),
-        ("Plan digest", certificate.plan_digest),
+        ("Fingerprint of the question", certificate.fingerprint),
         ("Ledger entry", certificate.ledger.entry if certificate.ledger else ""),
-        ("Certificate digest", certificate.digest),
+        ("Certificate digest", digest),
     ]
     return [(name, shortened(value)) for name, value in facts if value]
 
@@ -360,11 +361,11 @@ def plan_content(planned: Any) -> dict[str, Any]:
         "epsilon": shown_up(budget.epsilon(delta)),
         "delta": small(delta),
         "n": f"{planned.n:,}",
-        "unit": plan.guarantee.unit.sentence,
+        "unit": plan.guarantee.unit.words(person=schema.person is not None),
         "replaced": f"one person's up to {plan.guarantee.unit.records_per_person} record(s)"
         if schema.person
         else "one record",
-        "dataset": schema.dataset,
+        "dataset": dataset_name(planned.dataset, schema.dataset),
         "quantity": plan.model.quantity,
         "names": names[:MOST_NAMES],
         "more": max(0, len(names) - MOST_NAMES),
@@ -385,5 +386,5 @@ def plan_content(planned: Any) -> dict[str, Any]:
         ],
         "inferred": schema.notice,
         "person": schema.person,
-        "digest": plan.digest,
+        "fingerprint": planned.fingerprint,
     }

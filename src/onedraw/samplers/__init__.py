@@ -74,4 +74,5 @@ _OTHERS = {
 
 SAMPLERS = tuple(name for names in _SAMPLERS.values() for name in names)
 
-__getattr__, __dir__ = names_on_demand(__name__, _SAMPLERS, _OTHERS)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = names_on_demand(__name__, _SAMPLERS, _OTHERS)

@@ -100,7 +100,7 @@ def coupled(
             f"{pairs:,} pairs of chains are too few to estimate a total variation of {tv:g} with confidence {confidence:g}: "
             "even where all of them meet, more could be late. Leave out replications= for 5/tv pairs."
         )
-    which = (named(plan, chain, lag), pairs, most_steps)
+    which = (named(plan.digest, chain, lag), pairs, most_steps)
     if which not in _FOUND:
         _FOUND[which] = counts(_simulated_meeting_times(plan, chain, lag=lag, pairs=pairs, most_steps=most_steps))
     found = MeetingTimes(_FOUND[which], lag, float(confidence), which[0], late)

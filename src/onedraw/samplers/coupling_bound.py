@@ -28,7 +28,7 @@ from scipy import special
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, WrongCall
-from onedraw.plans import Plan
+from onedraw.plans import Plan, digest_of
 from onedraw.privacy.numbers import text
 from onedraw.privacy.stored import Stored, check_names
 
@@ -90,7 +90,7 @@ class MeetingTimes(Stored, noun="coupling"):
 
     def exactness(self, plan: Plan, sampler: Any) -> privacy.Estimated:
         """The estimate for this sampler's steps; refused for another plan or another chain than it was found for."""
-        if self.of != named(plan, sampler, self.lag):
+        if self.of not in (named(plan.digest, sampler, self.lag), named(digest_of(plan.to_dict()), sampler, self.lag)):
             raise ExactnessRefused(
                 "These couplings were run for another plan or another chain, so their figure says nothing about this "
                 "one. Use HMC.coupled(plan) with the plan that is to be released."
@@ -154,8 +154,11 @@ def late_within(tv: float, pairs: int, confidence: float) -> int | None:
     return allowed
 
 
-def named(plan: Plan, sampler: Any, lag: int) -> str:
-    """The digest of everything a coupling depends on, but for the number of steps, which it chooses."""
+def named(plan: str, sampler: Any, lag: int) -> str:
+    """Return the digest of everything a coupling depends on, but for the number of steps, which it chooses.
+
+    ``plan`` is the plan's digest. Couplings run before certificates of format 2 were named by the plan with its sentences.
+    """
     settings = {"leapfrog": sampler.leapfrog, "step_size": sampler.step_size, "walk": sampler.walk, "lag": lag}
-    document = json.dumps({"plan": plan.digest, **settings}, sort_keys=True)
+    document = json.dumps({"plan": plan, **settings}, sort_keys=True)
     return hashlib.sha256(document.encode()).hexdigest()

@@ -65,8 +65,11 @@ class Exact(Sampler):
 
     def run(self, target: AnyLaw, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` draws, one row each, with the tries that rejection took."""
+        if isinstance(target, distributions.Normal):
+            return Sample(target.noise(randomness, size), origin=target.location)
         draws, diagnostics = _draws(target, randomness, size=size)
-        return Sample(draws.reshape(size, -1), diagnostics)
+        bits = distributions.GAMMA_BITS if isinstance(target, distributions.Gamma) else None
+        return Sample(draws.reshape(size, -1), diagnostics, bits=bits)
 
 
 def _draws(law: AnyLaw, generator: Generator, *, size: int) -> tuple[Array, dict[str, Any]]:

@@ -15,7 +15,10 @@ from __future__ import annotations
 import abc
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import CertificateRejected, ExactnessRefused, check_extra
@@ -37,6 +40,15 @@ class Sample:
     diagnostics: dict[str, Any] = field(default_factory=dict, repr=False)
     stages: dict[str, list[float]] | None = None
     """Of a sampler that publishes in stages, everything it publishes; the draws follow from it."""
+    origin: tuple[Fraction | float, ...] | None = None
+    """The exact point that ``draws`` are measured from, in a law that has one: it is added in whole lattice steps."""
+    bits: int | None = None
+    """Significant bits to publish, of draws whose floating-point error is relative to their size."""
+
+    @property
+    def values(self) -> Array:
+        """The draws as floats, measured from 0."""
+        return self.draws if self.origin is None else self.draws + np.array(self.origin, dtype=np.float64)
 
 
 class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
@@ -70,7 +82,7 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
 
     def draw(self, target: Any, randomness: Any, *, size: int | None = None) -> Array:
         """One draw (d,), or ``size`` independent ones (size, d); in unconstrained coordinates, if the model has such."""
-        draws = self.run(target, randomness, size=1 if size is None else size).draws
+        draws = self.run(target, randomness, size=1 if size is None else size).values
         return draws[0] if size is None else draws
 
     def passes(self, plan: Plan) -> int:

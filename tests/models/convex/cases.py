@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from onedraw.models import (
     BoundedResidualGLM,
+    ConvexLoss,
     Gaussian,
     Hinge,
     HuberisedHinge,
@@ -25,6 +27,7 @@ from onedraw.models import (
     Quantile,
     Softmax,
 )
+from onedraw.models.compute import jax
 from onedraw.models.responses import Codes, Signs
 
 SEED = int(os.environ.get("ONEDRAW_TEST_SEED") or secrets.randbits(63))
@@ -184,7 +187,15 @@ def gradient_gap(model):
     )
 
 
+@cache
+def derivatives(row):
+    """Compile gradient and Hessian of a user's loss, for one parameter, row and response at a time."""
+    return jax.jit(jax.vmap(jax.grad(row))), jax.jit(jax.vmap(jax.hessian(row))), jax.jit(jax.vmap(row))
+
+
 def gradients(model, theta, x, y):
+    if isinstance(model, ConvexLoss):
+        return np.asarray(derivatives(model.kernel.row)[0](theta, x, y))
     if not isinstance(model, Softmax):
         return model.kernel.slope(predictor(theta, x), y)[:, None] * x
     residuals = probabilities(model, theta, x) - np.eye(len(model.classes))[y.astype(int)]
@@ -192,6 +203,8 @@ def gradients(model, theta, x, y):
 
 
 def values(model, theta, x, y):
+    if isinstance(model, ConvexLoss):
+        return np.asarray(derivatives(model.kernel.row)[2](theta, x, y))
     if not isinstance(model, Softmax):
         return model.kernel.value(predictor(theta, x), y)
     return -np.log(probabilities(model, theta, x)[np.arange(len(x)), y.astype(int)])
@@ -206,6 +219,8 @@ def probabilities(model, theta, x):
 def curvature(model):
     def largest_eigenvalue(theta, _other, x, _x2, y, _y2):
         size = np.sum(x * x, axis=1)
+        if isinstance(model, ConvexLoss):
+            return np.linalg.eigvalsh(np.asarray(derivatives(model.kernel.row)[1](theta, x, y)))[:, -1]
         if not isinstance(model, Softmax):
             return model.kernel.curvature(predictor(theta, x), y) * size
         p = probabilities(model, theta, x)

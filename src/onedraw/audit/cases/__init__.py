@@ -12,19 +12,45 @@ The room `audit` knows none of this: it sees densities, probability vectors and 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from onedraw.on_demand import names_on_demand
 
-__getattr__, __dir__ = names_on_demand(__name__, {
-    "case": ("Case", "DensityCase", "Pair"),
-    "catalogue": ("BUILDERS", "case_for", "cases", "every_case"),
-    "investigation": (
-        "EFFORTS", "Effort", "Examination", "attack_program", "examine", "investigate", "program_draws", "smallest_caught_factor",
-        "tasks_for",
-    ),
-    "fits": ("replay_fit",),
-    "measured": ("replay_measured",),
-    "moments": ("provoke_moments", "replay_moments"),
-    "literature": ("Fault", "faults"),
-})  # fmt: skip
+if TYPE_CHECKING:
+    from .case import Case, DensityCase, Pair
+    from .catalogue import BUILDERS, case_for, cases, every_case
+    from .fits import replay_fit
+    from .investigation import (
+        EFFORTS,
+        Effort,
+        Examination,
+        attack_program,
+        examine,
+        investigate,
+        program_draws,
+        smallest_caught_factor,
+        tasks_for,
+    )
+    from .literature import Fault, faults
+    from .measured import replay_measured
+    from .moments import provoke_moments, replay_moments
 
-__all__ = __dir__()
+__all__ = [
+    "BUILDERS", "EFFORTS", "Case", "DensityCase", "Effort", "Examination", "Fault", "Pair", "attack_program",
+    "case_for", "cases", "every_case", "examine", "faults", "investigate", "program_draws", "provoke_moments",
+    "replay_fit", "replay_measured", "replay_moments", "smallest_caught_factor", "tasks_for",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = names_on_demand(__name__, {
+        "case": ("Case", "DensityCase", "Pair"),
+        "catalogue": ("BUILDERS", "case_for", "cases", "every_case"),
+        "investigation": (
+            "EFFORTS", "Effort", "Examination", "attack_program", "examine", "investigate", "program_draws", "smallest_caught_factor",
+            "tasks_for",
+        ),
+        "fits": ("replay_fit",),
+        "measured": ("replay_measured",),
+        "moments": ("provoke_moments", "replay_moments"),
+        "literature": ("Fault", "faults"),
+    })  # fmt: skip

@@ -155,8 +155,8 @@ class DensityCase(Case):
     """A law with a density in one or two dimensions, by quadrature."""
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
-        laws = (self.integrand(records, factor) for records in pair)
-        return audit.exact_profile(*laws, self.domain(pair, factor), tolerance=TOLERANCE)
+        first, second = (self.integrand(records, factor) for records in pair)
+        return audit.exact_profile(first, second, self.domain(pair, factor), tolerance=TOLERANCE)
 
     def integrand(self, records: Any, factor: float) -> LogDensity:
         """The log density in the coordinates of the quadrature, which need not be those of the draw."""

@@ -72,8 +72,8 @@ class FarCase(ConjugateCase):
         first, second = (self.seen(pair, self.parameters(records, factor)) for records in pair)
         centre, scale = self.moments(first)
         end = math.asinh(REACH / scale)
-        laws = (in_far_coordinate(self.density(parameters), centre, scale) for parameters in (first, second))
-        return audit.exact_profile(*laws, ((-end, end),), tolerance=TOLERANCE)
+        law, neighbour = (in_far_coordinate(self.density(parameters), centre, scale) for parameters in (first, second))
+        return audit.exact_profile(law, neighbour, ((-end, end),), tolerance=TOLERANCE)
 
 
 class BetaCase(FarCase):

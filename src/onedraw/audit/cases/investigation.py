@@ -19,18 +19,19 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import special
 
 from onedraw import audit, samplers
 from onedraw.arrays import Array
+from onedraw.audit.attacks import Method
 from onedraw.audit.comparison import excess, share
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, json_object
 from onedraw.mechanisms import Candidates, Plan
 from onedraw.privacy import Promise, PureDP
-from onedraw.release.certificate import snap, spacing_for
+from onedraw.release.lattice import on_lattice, spacing_for
 from onedraw.samplers.selection import select
 
 from .case import LogDensity, Pair
@@ -44,8 +45,8 @@ def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: in
     """``size`` independent draws (size, d), rounded to the lattice as a release would."""
     target = plan.target(plan.model.summarise(records))
     source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
-    draws = sampler.run(target, source, size=size).draws
-    return snap(draws, spacing_for(plan.model.prior_scale, None)).reshape(size, -1)
+    sample = sampler.run(target, source, size=size)
+    return on_lattice(sample, spacing_for(plan, sampler, None)).reshape(size, -1)
 
 
 def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Draw | None:
@@ -135,8 +136,9 @@ def attack_program(
     def attack(method: str) -> Any:
         if method in BLACK_BOX:
             return audit.blackbox_lower_bound(
-                draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=method, generator=generator
-            )
+                draw, 0, 1, rounds=rounds, delta=delta, confidence=each, method=cast(Method, method),
+                generator=generator,
+            )  # fmt: skip
         return audit.membership_attack(
             draw, *logs, rounds=rounds, calibration_rounds=max(200, rounds // 5), threshold=THRESHOLDS[method],
             delta=delta, confidence=each, generator=generator,

@@ -64,7 +64,8 @@ def profile_of(
     def law(record: float) -> Any:
         return lambda points: logdensity(record, np.asarray(points, dtype=np.float64).reshape(-1))
 
-    return audit.exact_profile(*map(law, records), ((low, high),))
+    first, second = map(law, records)
+    return audit.exact_profile(first, second, ((low, high),))
 
 
 def published_weight(epsilon: float, delta: float, lipschitz: float) -> float:
@@ -147,9 +148,9 @@ def attack_rates(*, rounds: int = 1000, confidence: float = 0.95, seed: int = 6)
     """Errata 6c: error counts over *all* rounds, as in the published attack, on a mechanism that ignores its records."""
     generator = np.random.default_rng(seed)
     draws, truth = generator.normal(size=rounds), generator.integers(2, size=rounds)
-    wrong = [int(np.sum((draws > 0.0)[truth == which] != which)) for which in (0, 1)]
-    published = audit.epsilon_lower_bound(*wrong, rounds, rounds, 0.0, confidence)
-    right = audit.epsilon_lower_bound(*wrong, int(np.sum(truth == 0)), int(np.sum(truth == 1)), 0.0, confidence)
+    fp, fn = (int(np.sum((draws > 0.0)[truth == which] != which)) for which in (0, 1))
+    published = audit.epsilon_lower_bound(fp, fn, rounds, rounds, 0.0, confidence)
+    right = audit.epsilon_lower_bound(fp, fn, int(np.sum(truth == 0)), int(np.sum(truth == 1)), 0.0, confidence)
     return Fault(
         "6c", "JGH, published attack", f"error counts over all {rounds:,} rounds bound ε from below",
         f"rates belong to each class, and then show ε ≥ {right:.3g}", "any: the draw does not depend on the records",

@@ -28,7 +28,8 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -36,11 +37,18 @@ from numpy.random import Generator
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
+from onedraw.privacy.numbers import fraction_down
 from onedraw.private import Private
 
 _LARGEST = np.finfo(np.float64).max
 # A gamma or exponential variate of NumPy's is exactly 0 once in about 2^60; its logarithm must stay finite.
 _SMALLEST = np.finfo(np.float64).tiny
+
+GAMMA_BITS = 24
+"""Significant bits of a Gamma draw that are published: its floating-point error, 2⁻⁴⁴ of the draw, is 2²⁰ times finer."""
+
+Exact: TypeAlias = float | Fraction
+"""A parameter of a law: exact in a posterior."""
 
 
 class Law(abc.ABC):
@@ -58,8 +66,8 @@ class Law(abc.ABC):
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """As a conjugate prior is written."""
-        return astuple(self)  # type: ignore[call-overload,no-any-return]  # a dataclass
+        """Return the parameters as a conjugate prior is written, each rounded once."""
+        return tuple(float(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]  # a dataclass
 
     @abc.abstractmethod
     def draws(self, generator: Generator, size: int) -> Array:
@@ -70,12 +78,12 @@ class Law(abc.ABC):
 class Beta(Law):
     """Density ∝ p^(a−1) (1−p)^(b−1) on (0, 1)."""
 
-    a: float
-    b: float
+    a: Exact
+    b: Exact
 
     @property
     def mean(self) -> tuple[float, ...]:
-        return (self.a / (self.a + self.b),)
+        return Dirichlet((self.a, self.b)).mean[:1]
 
     @property
     def deviation(self) -> tuple[float, ...]:
@@ -89,32 +97,30 @@ class Beta(Law):
 class Dirichlet(Law):
     """Density ∝ Π p_k^(α_k−1) on the simplex."""
 
-    alpha: tuple[float, ...]
+    alpha: tuple[Exact, ...]
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        return self.alpha
+        return tuple(map(float, self.alpha))
 
     @property
     def mean(self) -> tuple[float, ...]:
-        total = math.fsum(self.alpha)
-        return tuple(value / total for value in self.alpha)
+        total = math.fsum(self.parameters)
+        return tuple(value / total for value in self.parameters)
 
     @property
     def deviation(self) -> tuple[float, ...]:
-        total = math.fsum(self.alpha)
-        shares = zip(self.mean, self.alpha, strict=True)
+        total = math.fsum(self.parameters)
+        shares = zip(self.mean, self.parameters, strict=True)
         return tuple(math.sqrt(p * ((total - value) / total) / (total + 1)) for p, value in shares)
 
     def draws(self, generator: Generator, size: int) -> Array:
-        """Normalised gamma variates, on logarithms throughout."""
-        alpha = _positive(*self.alpha)
-        logarithms, exponentials = _boosted(alpha, generator, size)
+        """Normalize gamma variates, on logarithms throughout."""
         # The logarithms are taken times `scale`: E/α overflows for α below 1e-306, but the coordinate with the
         # largest α stays finite, so the maximum is finite and each difference from it a number or −∞, never NaN.
-        scale = np.minimum(1.0, alpha.max())
+        scale = float(np.minimum(1.0, _positive(*self.alpha).max()))
         with np.errstate(over="ignore", under="ignore"):
-            scaled = scale * logarithms - exponentials / (alpha / scale)
+            scaled = _logarithms(self.alpha, generator, size, scale=scale)
             weights = np.exp((scaled - scaled.max(axis=1, keepdims=True)) / scale)
             drawn: Array = weights / weights.sum(axis=1, keepdims=True)
         return drawn
@@ -124,23 +130,22 @@ class Dirichlet(Law):
 class Gamma(Law):
     """Density ∝ x^(shape−1) e^(−rate·x) on (0, ∞)."""
 
-    shape: float
-    rate: float
+    shape: Exact
+    rate: Exact
 
     @property
     def mean(self) -> tuple[float, ...]:
-        return (self.shape / self.rate,)
+        return (float(self.shape) / float(self.rate),)
 
     @property
     def deviation(self) -> tuple[float, ...]:
-        return (math.sqrt(self.shape) / self.rate,)
+        return (math.sqrt(self.shape) / float(self.rate),)
 
     def draws(self, generator: Generator, size: int) -> Array:
-        shape, rate = _positive(self.shape), _positive(self.rate)
-        logarithms, exponentials = _boosted(shape, generator, size)
+        rate = _positive(self.rate)
         with np.errstate(over="ignore", under="ignore"):
             # The rate comes off before exp: a variate that underflows may be ordinary once divided by the rate.
-            drawn: Array = np.exp(logarithms - exponentials / shape - np.log(rate))
+            drawn: Array = np.exp(_logarithms((self.shape,), generator, size) - np.log(rate))
         return np.minimum(drawn, _LARGEST)[:, 0]
 
 
@@ -148,16 +153,47 @@ class Gamma(Law):
 class Normal(Law):
     """Independent normal coordinates with one common variance."""
 
-    mean: tuple[float, ...]
+    location: tuple[Exact, ...]
     variance: float
 
     @property
+    def mean(self) -> tuple[float, ...]:
+        return tuple(map(float, self.location))
+
+    @property
     def deviation(self) -> tuple[float, ...]:
-        return (math.sqrt(self.variance),) * len(self.mean)
+        return (math.sqrt(self.variance),) * len(self.location)
 
     def draws(self, generator: Generator, size: int) -> Array:
-        mean, variance = _finite(*self.mean), _positive(self.variance)
-        return np.asarray(mean + np.sqrt(variance) * generator.standard_normal((size, mean.size)))
+        return np.asarray(_finite(*self.location) + self.noise(generator, size))
+
+    def noise(self, generator: Generator, size: int) -> Array:
+        """Return what is added to the location: (size, d) normal variates of this variance."""
+        return np.sqrt(_positive(self.variance)) * generator.standard_normal((size, len(self.location)))
+
+
+def _logarithms(shapes: tuple[Exact, ...], generator: Generator, size: int, *, scale: float = 1.0) -> Array:
+    """Return scale·log of (size, d) gamma variates of these exact shapes, each the sum of one for the float below the shape
+    and one for what that leaves."""
+    exact, below = [Fraction(shape) for shape in shapes], []
+    for shape, value in zip(exact, _positive(*shapes).tolist(), strict=True):
+        below.append(fraction_down(shape) or value)
+    rest = _finite(*(float(shape - Fraction(value)) for shape, value in zip(exact, below, strict=True)))
+    whole = _scaled(np.array(below), generator, size, scale)
+    if not rest.any():
+        return whole
+    part = _scaled(np.maximum(rest, 0.0), generator, size, scale)
+    high, low = np.maximum(whole, part), np.minimum(whole, part)
+    with np.errstate(invalid="ignore"):  # −∞ less −∞
+        return np.where(np.isfinite(high), high + scale * np.log1p(np.exp((low - high) / scale)), high)
+
+
+def _scaled(shape: Array, generator: Generator, size: int, scale: float) -> Array:
+    """Return scale·log Gamma(shape); −∞ for a shape of 0."""
+    logarithms, exponentials = _boosted(shape, generator, size)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scaled = scale * logarithms - exponentials / (shape / scale)
+    return np.where(shape > 0.0, scaled, -np.inf)
 
 
 def _boosted(shape: Array, generator: Generator, size: int) -> tuple[Array, Array]:
@@ -167,14 +203,14 @@ def _boosted(shape: Array, generator: Generator, size: int) -> tuple[Array, Arra
     return np.log(np.maximum(variates, _SMALLEST)), generator.standard_exponential(full)
 
 
-def _positive(*parameters: float) -> Array:
+def _positive(*parameters: Exact) -> Array:
     values = _finite(*parameters)
     if not (values > 0.0).all():
         raise InvalidModel(_BROKEN)
     return values
 
 
-def _finite(*parameters: float) -> Array:
+def _finite(*parameters: Exact) -> Array:
     values = np.array(parameters, dtype=np.float64)
     if values.size == 0 or not np.isfinite(values).all():
         raise InvalidModel(_BROKEN)

@@ -23,19 +23,22 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from onedraw.arrays import Array
-from onedraw.errors import InvalidModel
+from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.models.model import ColumnModel, count
 from onedraw.models.sums.clamped_sums import Summary
 from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
 
 from .distributions import Law
+
+MAX_SHAPE = 2.0**44
+"""Largest shape parameter, or sum of a Dirichlet law's, whose draw keeps more digits than its deviation needs (lattice.md)."""
 
 DEVIATIONS = 8.0
 MOST_NODES = 4001
@@ -111,7 +114,7 @@ class ConjugateModel(ColumnModel):
 
     @abc.abstractmethod
     def law(self, parameters: Sequence[Fraction]) -> Law:
-        """The law with these parameters, each rounded once."""
+        """Return the law with these exact parameters."""
 
     @property
     def prior_law(self) -> Law:
@@ -119,7 +122,7 @@ class ConjugateModel(ColumnModel):
         return self.law(self.prior_parameters)
 
     def posterior(self, summary: Summary, *, weight: float = 1.0, prior_factor: float = 1.0) -> Law:
-        """The law η₀/m + r·Σ η(x_i), the plain posterior at r = m = 1; parameters are rounded once."""
+        """Return the law η₀/m + r·Σ η(x_i), the plain posterior at r = m = 1; its parameters are exact."""
         r, m = Fraction(weight), Fraction(prior_factor)
         pairs = zip(self.prior_parameters, self.added(summary), strict=True)
         return self.law([prior / m + r * added for prior, added in pairs])
@@ -127,6 +130,24 @@ class ConjugateModel(ColumnModel):
     @property
     def prior_scale(self) -> float:
         return min(self.prior_law.deviation)
+
+    def float_error(self, n: int, parameters: Mapping[str, float]) -> float:
+        """Bound the error of double precision in one drawn number; refuse a posterior that it cannot draw (lattice.md)."""
+        weight = parameters.get("r", parameters.get("weight", 1.0))
+        factor = parameters.get("prior_factor", 1.0)
+        if not self._largest_shape(n, weight, factor) <= MAX_SHAPE:
+            raise PromiseRefused(
+                f"This posterior may have parameters above 2^{math.log2(MAX_SHAPE):.0f}, and double precision cannot draw from it without "
+                "showing a record in the last digits. Nothing was charged. Use a weaker prior, or a larger budget."
+            )
+        return self._float_error(n, weight, factor)
+
+    @abc.abstractmethod
+    def _float_error(self, n: int, weight: float, prior_factor: float) -> float: ...
+
+    def _largest_shape(self, n: int, weight: float, prior_factor: float) -> float:
+        """The largest shape parameter of a posterior of n records; 0 for a law that has none."""
+        return 0.0
 
     def with_public(self, data: Any) -> Self:
         """The same model with public records in its prior (Geumlek et al., A.2); they cost no budget."""

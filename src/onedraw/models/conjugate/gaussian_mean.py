@@ -65,8 +65,13 @@ class GaussianMean(ConjugateModel):
             centre=_coordinates("centre", self.centre, dim),
         )
         super().__post_init__()
-        if dim == 1 and not math.isfinite(2 * self.bound + abs(self._centres[0])):
+        if not math.isfinite(2 * self.bound + self._farthest):
             raise InvalidModel("The range centre ± bound is too large for floating-point numbers.")
+        if self.bound < 4.0 * np.spacing(self._farthest):
+            raise InvalidModel(
+                f"Floating-point numbers near {self._farthest!r} are {np.spacing(self._farthest)!r} apart, so a range of "
+                f"±{self.bound!r} there holds next to none. Measure the column from a public point in its range."
+            )
 
     @classmethod
     def for_column(cls, column: Any, *, n: int, budget: Promise, prior: Sequence[float] | None = None) -> Self:
@@ -116,6 +121,15 @@ class GaussianMean(ConjugateModel):
     def _prior_means(self) -> tuple[float, ...]:
         return self.prior_mean if isinstance(self.prior_mean, tuple) else (self.prior_mean,)
 
+    @property
+    def _farthest(self) -> float:
+        return max(map(abs, self._centres))
+
+    def _float_error(self, n: int, weight: float, prior_factor: float) -> float:
+        """Noise is added to an exact location, so only the noise is rounded."""
+        records = Fraction(self.prior_count) / Fraction(prior_factor) + Fraction(weight) * n
+        return 2.0**-48 * math.sqrt(Fraction(self.variance) / records)
+
     def _summarise(self, data: Any) -> Summary:
         """The total is Σ (x_i − centre), clipped."""
         unit = Fraction(self.bound) / RADIUS_STEPS
@@ -141,11 +155,14 @@ class GaussianMean(ConjugateModel):
     def law(self, parameters: Sequence[Fraction]) -> Normal:
         *sums, records = parameters
         centred = zip(self._centres, sums, strict=True)
-        mean = tuple(float(Fraction(centre) + total / records) for centre, total in centred)
-        return Normal(mean, float(Fraction(self.variance) / records))
+        location = tuple(Fraction(centre) + total / records for centre, total in centred)
+        return Normal(location, float(Fraction(self.variance) / records))
 
     def _prior_with(self, summary: Summary) -> dict[str, Any]:
-        mean = tuple(m - c for m, c in zip(self.posterior(summary).mean, self._centres, strict=True))
+        *sums, records = (
+            prior + added for prior, added in zip(self.prior_parameters, self.added(summary), strict=True)
+        )
+        mean = tuple(float(total / records) for total in sums)
         return {"prior_count": self.prior_count + summary.n, "prior_mean": mean}
 
     def promise(self, *, n: int, weight: float = 1.0, prior_factor: float = 1.0, draws: int = 1) -> GaussianDP:
@@ -209,6 +226,7 @@ class GaussianMean(ConjugateModel):
             inside = middle**2 - (unbiased**2 - z**2 * own**2 - square * bound**2) / (1.0 + square)
             half = np.sqrt(np.maximum(inside, 0.0))
             sampling = np.sqrt(np.maximum(bound**2 - np.clip(unbiased, -bound, bound) ** 2, 0.0) / n)
+        half = half + np.spacing(np.abs(draw))  # the published draw is rounded to a float of the column's own size
         return Interval(centres + (middle - half), centres + (middle + half), sampling, np.full(draw.shape, own))
 
     @property

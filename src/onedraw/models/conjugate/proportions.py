@@ -31,6 +31,13 @@ class _Shares(ConjugateModel):
 
     prior: tuple[float, ...]
 
+    def _float_error(self, n: int, weight: float, prior_factor: float) -> float:
+        """A share is at most 1 and made of logarithms of at most 40 that matter."""
+        return 2.0**-47
+
+    def _largest_shape(self, n: int, weight: float, prior_factor: float) -> float:
+        return sum(self.prior) / prior_factor + weight * n
+
     def curve(self, n: int, weight: float, prior_factor: float) -> DirichletPosterior:
         return DirichletPosterior(self.prior, n, weight, prior_factor)
 
@@ -125,7 +132,7 @@ class BetaBernoulli(_Shares):
         return place, 1.0 - place
 
     def law(self, parameters: Sequence[Fraction]) -> Beta:
-        return Beta(*map(float, parameters))
+        return Beta(*parameters)
 
     @property
     def worst_moves(self) -> tuple[Move, ...]:
@@ -241,7 +248,7 @@ class DirichletCategorical(_Shares):
         return tuple(float(code == record) for code in range(len(self.prior)))
 
     def law(self, parameters: Sequence[Fraction]) -> Dirichlet:
-        return Dirichlet(tuple(map(float, parameters)))
+        return Dirichlet(tuple(parameters))
 
     @property
     def worst_moves(self) -> tuple[Move, ...]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onedraw.arrays import Array
-from onedraw.errors import InvalidModel, InvalidSchema
+from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused
 from onedraw.models.model import Bound, count, declared_missing, number, positive_number, prior_numbers
 from onedraw.models.sums.clamped_sums import STEPS, CountSum, LatticeSum, Summary, summed
 from onedraw.plain_text import shown
@@ -26,6 +26,12 @@ from onedraw.privacy.posterior_curves import GammaExponentialPosterior, GammaPoi
 
 from .distributions import Gamma
 from .family import ConjugateModel, Interval, Move, Simulated, inverted, normal_sums, pair
+
+RELATIVE_ERROR = 2.0**-44
+"""Of a Gamma draw in double precision: 3·2⁻⁵³ of the logarithms it is made of, 64 and that of the rate."""
+
+MAX_LOGARITHM = 100.0
+"""Of the rate, for that error."""
 
 
 class _Rate(ConjugateModel):
@@ -57,12 +63,32 @@ class _Rate(ConjugateModel):
             "order_limit": Bound(1.0 + self.prior[self._adds_to] / cap, Provenance.PROVED, limit),
         }
 
+    def _float_error(self, n: int, weight: float, prior_factor: float) -> float:
+        """Relative to the draw, which keeps `GAMMA_BITS` significant bits; here about the prior's mean."""
+        rates = [
+            (self.prior[1] + added * prior_factor * weight) / prior_factor for added in (0.0, self._most_added(1) * n)
+        ]
+        logarithm = max(abs(math.log(rate)) for rate in rates)
+        if logarithm > MAX_LOGARITHM:
+            raise PromiseRefused(
+                f"The posterior's rate may be as extreme as e^±{logarithm:.0f}, and its draw would lose digits that keep "
+                "records apart. Nothing was charged. Use other units."
+            )
+        return RELATIVE_ERROR * self.prior_law.mean[0]
+
+    def _largest_shape(self, n: int, weight: float, prior_factor: float) -> float:
+        return self.prior[0] / prior_factor + weight * n * self._most_added(0)
+
+    def _most_added(self, parameter: int) -> float:
+        """The most that one record adds to the shape (0) or the rate (1)."""
+        return float(self.cap) if parameter == self._adds_to else 1.0
+
     @property
     def worst_moves(self) -> tuple[Move, ...]:
         return (Move(0, 0, self.cap),)
 
     def law(self, parameters: Sequence[Fraction]) -> Gamma:
-        return Gamma(*map(float, parameters))
+        return Gamma(*parameters)
 
     @abc.abstractmethod
     def clamped_moments(self, rate: Any) -> tuple[Any, Any]:

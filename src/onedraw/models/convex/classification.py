@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from onedraw.models.responses import TWO_CLASSES, Codes, Label, class_labels
 from onedraw.models.row_model import DeclaredModel, TwoClasses
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import fraction_up, root_up, up
+from onedraw.privacy.stored import frozen_value
 
 from .linear_model import ConvexModel, LinearModel, enforced_bounds
 from .losses import (
@@ -114,7 +115,7 @@ class HuberisedHinge(TwoClasses, LinearModel):
         return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, SIGNS)[1], "labels")
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class LogitNormalBernoulli(TwoClasses, LinearModel):
     """A proportion through its log-odds θ, with prior N(mean, variance): Example 17 of the supplement.
 
@@ -137,6 +138,10 @@ class LogitNormalBernoulli(TwoClasses, LinearModel):
         self._set(features=alone, variance=spread, classes=classes, prior=prior)
         check_fields(self)
         self._check()
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return cls(**{"variance": 2.0, "radius": 2.0} | options)
 
     def _parts(self, data: Any) -> tuple[Any, Any]:
         return data, data
@@ -196,6 +201,11 @@ class Softmax(ConvexModel, DeclaredModel, WithLikelihood):
     slope_interval = (-1.0, 1.0)  # of each class: its probability, less 1 for the record's own
 
     classes: tuple[Label, ...] = field(metadata={"check": class_labels})
+
+    @classmethod
+    def example(cls) -> Self:
+        prior = Gaussian(scale=2.0, radius=1.5)
+        return cls(2, data_norm=1.5, intercept=False, classes=("a", "b", "c"), prior=prior)
 
     @property
     def kernel(self) -> SoftmaxLoss:

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from onedraw.errors import InvalidModel
 from onedraw.models.fit.losses import ClassLoss, FitLoss
@@ -80,6 +81,10 @@ class ConvexModel(RowModel):
     def prior_scale(self) -> float:
         return self.prior.deviation(self.dimension)
 
+    def float_error(self, n: int, parameters: Mapping[str, float]) -> float:
+        """Bound the error as for any model, about the prior's mean."""
+        return 2.0**-50 * self.prior.reach(self.dimension)
+
     @property
     def fit_loss(self) -> FitLoss | ClassLoss | None:
         """The loss of a perturbed mode, for models that have one: convex, smooth, of bounded slope."""
@@ -122,6 +127,11 @@ class LinearModel(ConvexModel, DeclaredModel):
     ‖sx − s'x'‖² ≤ (|s| + |s'|)²r² + (s − s')², convex in (s, s') and so largest at a corner:
     G = max((a + b)·r̃, 2c·r) ≤ 2L. Smoothness r̃²·sup φ'', because ∇²ℓ = φ''xxᵀ. Δ, ϱ: see `losses`.
     """
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        """Make a small one on a ball, where all bounds exist; `options` are the class's own."""
+        return cls(2, data_norm=1.5, intercept=False, prior=Gaussian(scale=2.0, radius=1.5), **options)
 
     @property
     def dimension(self) -> int:

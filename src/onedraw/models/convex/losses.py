@@ -20,7 +20,7 @@ import abc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -43,6 +43,11 @@ def array_module(value: Any) -> Any:
 
 class LinearLoss(abc.ABC):
     """φ with its two derivatives in u, and bounds of them over |u| ≤ ``reach`` and all responses."""
+
+    @classmethod
+    def example(cls) -> Self:
+        """Make the loss, or one with usual numbers. The tests check its derivatives and bounds on it."""
+        return cls()
 
     @abc.abstractmethod
     def value(self, predictor: Any, response: Any) -> Any:
@@ -224,6 +229,10 @@ class HuberisedHingeLoss(MarginLoss):
     width: float
 
     steepest = 1.0
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(0.4)
 
     def value(self, predictor: Any, response: Any) -> Any:
         xp, h = array_module(predictor), self.width

@@ -9,7 +9,7 @@ import abc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -81,6 +81,10 @@ class HuberLoss(ResidualLoss):
 
     threshold: float
 
+    @classmethod
+    def example(cls) -> Self:
+        return cls(0.7)
+
     def of_residual(self, residual: Any) -> Any:
         xp, size = array_module(residual), abs(residual)
         bent = xp.minimum(size, self.threshold)
@@ -108,6 +112,10 @@ class LogCoshLoss(ResidualLoss):
 
     threshold: float
 
+    @classmethod
+    def example(cls) -> Self:
+        return cls(0.7)
+
     def of_residual(self, residual: Any) -> Any:
         xp, size = array_module(residual), abs(residual) / self.threshold
         return self.threshold**2 * (size + xp.log1p(xp.exp(-2.0 * size)) - math.log(2.0))
@@ -130,6 +138,10 @@ class PinballLoss(ResidualLoss):
     """max(q·(y−u), (q−1)·(y−u)), whose minimiser is the q-quantile. φ' ∈ {−q, 1−q}: sup|φ'| = max(q, 1−q)."""
 
     level: float
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(0.9)
 
     def of_residual(self, residual: Any) -> Any:
         return array_module(residual).maximum(-self.level * residual, (1.0 - self.level) * residual)
@@ -157,6 +169,10 @@ class SmoothedPinballLoss(ResidualLoss):
 
     level: float
     width: float
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(0.9, 0.5)
 
     @property
     def bottom(self) -> float:  # type: ignore[override]  # zero for the other residual losses
@@ -306,6 +322,10 @@ class CappedPoissonLoss(LinearLoss):
     """
 
     largest: int
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(5)
 
     FARTHEST = 30.0
     """|u| beyond which the rate is taken at this end: there every count is 0, or at least Y."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from onedraw.models.responses import Clamped
 from onedraw.models.row_model import DeclaredModel
 from onedraw.privacy import Provenance
 from onedraw.privacy.numbers import text
+from onedraw.privacy.stored import frozen_value
 
 from .linear_model import ConvexModel, enforced_bounds
 from .losses import product_up
@@ -37,6 +38,11 @@ TOLERANCE = 1e-6
 
 LOSSES = OwnFunctions("loss", "fn(theta, x, y)")
 register_loss = LOSSES.register
+
+
+def _logistic_loss(theta: Any, x: Any, y: Any) -> Any:
+    """Compute log(1 + e^{−yθᵀx}), the loss of `ConvexLoss.example`."""
+    return jax.nn.softplus(-y * (theta @ x))
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class OwnLoss:
         return jax.hessian(self.total)(theta, X, y)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class ConvexLoss(ConvexModel, DeclaredModel):
     """``fn(theta, x, y)``: a pure JAX function, convex in theta (d,) for every row x and response y.
 
@@ -107,6 +113,20 @@ class ConvexLoss(ConvexModel, DeclaredModel):
         self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
         checked_row(function, called, "fn(theta, x, y)", *self._shapes)
         probe(self, probes)
+
+    @classmethod
+    def example(cls) -> Self:
+        prior = Gaussian(scale=2.0, radius=1.5)
+        bounds: dict[str, Any] = {
+            "lipschitz": 1.5,
+            "gradient_difference": 3.0,
+            "smoothness": 2.25 / 4.0,
+            "sensitivity": 2.25,
+        }
+        register_loss("logistic loss of an example", _logistic_loss)
+        return cls(
+            "logistic loss of an example", 2, features=2, data_norm=1.5, response=(-1.0, 1.0), prior=prior, **bounds
+        )
 
     def _check(self) -> None:
         super()._check()

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.privacy.numbers import fraction_down, fraction_up, sum_up, text
 from onedraw.privacy.perturbed_mode import count_curvature
+from onedraw.privacy.stored import frozen_value
 
 from . import number_losses as losses
 from .linear_model import LinearModel
@@ -56,6 +57,10 @@ class LeastSquares(LinearModel):
     kernel = losses.SquaredLoss()
 
     response_bound: float = field(metadata=POSITIVE)
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"response_bound": 2.0} | options)
 
     def _check(self) -> None:
         super()._check()
@@ -89,6 +94,10 @@ class HuberRegression(LinearModel):
     threshold: float = field(metadata=POSITIVE)
     response_bound: float | None = field(default=None, metadata=POSITIVE)
 
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"threshold": 0.7} | options)
+
     @property
     def kernel(self) -> LinearLoss:
         return losses.HuberLoss(self.threshold)
@@ -115,6 +124,10 @@ class LogCoshRegression(LinearModel):
     fit_loss = FitLoss(losses.LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
 
     response_bound: float = field(metadata=POSITIVE)
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"response_bound": 2.0} | options)
 
     @property
     def kernel(self) -> LinearLoss:
@@ -181,6 +194,10 @@ class CountRegression(LinearModel):
 
     largest: int = field(metadata={"check": partial(count, least=1)})
 
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"largest": 3} | options)
+
     @property
     def besides(self) -> str:  # type: ignore[override]  # an attribute of all others
         return f". Counts above {self.largest:,} were read as {self.largest:,}, which is allowed for"
@@ -198,7 +215,7 @@ class CountRegression(LinearModel):
         return Clamped(0.0, float(self.largest))
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class BoundedResidualGLM(LinearModel):
     """A generalised linear model with canonical link whose residual |y − g⁻¹(θᵀx)| is at most ``residual_bound``.
 
@@ -234,6 +251,11 @@ class BoundedResidualGLM(LinearModel):
             raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} was given.")
         self._set(family=family, features=features, residual_bound=residual_bound, prior=prior)
         self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        declared: dict[str, Any] = {"family": "bernoulli", "residual_bound": 1.0} | options
+        return cls(features=2, data_norm=1.5, intercept=False, prior=Gaussian(scale=2.0, radius=1.5), **declared)
 
     def _check(self) -> None:
         super()._check()

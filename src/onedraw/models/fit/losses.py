@@ -36,7 +36,7 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.models.convex.losses import ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
-from onedraw.models.convex.number_losses import CappedPoissonLoss
+from onedraw.models.convex.number_losses import CappedPoissonLoss, LogCoshLoss
 from onedraw.privacy.numbers import up
 from onedraw.privacy.perturbed_mode import (
     Corners,
@@ -86,14 +86,16 @@ class FitLoss:
     """Of a record in a usual design: what will be measured."""
     relief: tuple[float, float, float] | None = field(init=False, repr=False, compare=False)
     """(m, s, largest slope on the other side) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L:
-    1 − ρ² for log-cosh, ρ(1 − ρ) for logistic (perturbed_mode.md, Theorem 4)."""
+    1 − ρ² for log-cosh, ρ(1 − ρ) for logistic (perturbed_mode.md, Theorem 4); None for all other losses."""
 
     def __post_init__(self) -> None:
         spends: str = self.unit if self.level is None else "quantile"
         if isinstance(self.kernel, HuberisedHingeLoss):
             spends = "hinge"
-        relief = (1.0, 0.0, 0.0) if isinstance(self.kernel, LogisticLoss) else None
-        if self.sides == "two-sided":
+        relief = None  # proven for these two kernels alone: Huber's loss bends as much where it is steepest
+        if isinstance(self.kernel, LogisticLoss):
+            relief = 1.0, 0.0, 0.0
+        elif isinstance(self.kernel, LogCoshLoss):
             relief = self.curvature_bound, 1.0, self.slope_bound
         object.__setattr__(self, "spends", spends)
         object.__setattr__(self, "expected_information", constant.EXPECTED_INFORMATION[spends])

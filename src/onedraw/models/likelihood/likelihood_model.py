@@ -23,7 +23,7 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy import special
@@ -360,6 +360,11 @@ class LinearPredictorModel(LikelihoodModel, DeclaredModel):
     """A likelihood model of u = θᵀx; the options it shares with its likelihood are as that has checked them."""
 
     predictor_function = Linear()
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        """Make a small one; `options` are the class's own."""
+        return cls(2, **options)
 
     def _check(self) -> None:
         self._set(**vars(self.likelihood))

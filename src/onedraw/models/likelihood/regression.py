@@ -12,18 +12,21 @@ function has to be registered there under that name, with `register_predictor`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from onedraw.errors import InvalidModel
+from onedraw.models.compute import jnp
 from onedraw.models.model import MOST_PARTS, ODDS, RATES, OwnFunctions, count, described
 from onedraw.models.priors import Prior
 from onedraw.models.responses import TWO_CLASSES, Codes, Signs, class_labels
 from onedraw.models.row_model import DeclaredModel, TwoClasses
+from onedraw.privacy.stored import frozen_value
 
 from .continuous import Gamma, GaussianNoise, StudentT
-from .density import Likelihood
+from .density import DENSITIES, Likelihood, OwnDensity, register_density
 from .discrete import Bernoulli, Categorical, NegativeBinomial, Poisson
 from .likelihood_model import LikelihoodModel, LinearPredictorModel, OneLayer, OwnFunction
 
@@ -50,6 +53,10 @@ class _WithNoise(LinearPredictorModel):
 
     variance_floor: float | None = None
     variance: float | None = None
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"variance_floor": 0.04} | options)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -96,6 +103,10 @@ class NegativeBinomialRegression(LinearPredictorModel):
 
     dispersion: float
 
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"dispersion": 1.5} | options)
+
     @property
     def likelihood(self) -> NegativeBinomial:
         return NegativeBinomial(self.dispersion)
@@ -111,9 +122,27 @@ class GammaRegression(LinearPredictorModel):
     rate_cap: float
     shape: float = 1.0
 
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"rate_cap": 4.0, "shape": 2.5} | options)
+
     @property
     def likelihood(self) -> Gamma:
         return Gamma(self.rate_cap, self.shape)
+
+
+def _wave(theta: Any, x: Any) -> Any:
+    """Compute the predictor of `Predictor.example`."""
+    return theta[0] * jnp.sin(theta[1] * x[0]) + x[1]
+
+
+def _log_laplace(predictor: Any, response: Any) -> Any:
+    return -abs(response - predictor) - math.log(2.0)
+
+
+def _log_laplace_power(beta: Any, predictor: Any) -> Any:
+    """Compute log ∫ f^β = log(2^{1−β}/β)."""
+    return (1.0 - beta) * math.log(2.0) - jnp.log(beta) + 0.0 * predictor
 
 
 Function = Callable[[Any, Any], Any]
@@ -147,6 +176,10 @@ class Network(LikelihoodModel, DeclaredModel):
     classes: Any = None
     variance_floor: float | None = None
     variance: float | None = None
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(2, hidden=3)
 
     def _check(self) -> None:
         if self.task not in self.TASKS:
@@ -204,7 +237,7 @@ class Network(LikelihoodModel, DeclaredModel):
         return (*first, *(f"{output}: {end}" for output in outputs for end in ends))
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class Predictor(LikelihoodModel, DeclaredModel):
     """``fn(theta, x)``: a pure JAX function of the coefficients (``dimension`` of them) and one row, that returns the
     likelihood's predictor: log-odds, K scores, a mean, the logarithm of a mean.
@@ -240,6 +273,14 @@ class Predictor(LikelihoodModel, DeclaredModel):
         how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
         self._set(fn=function, parameters=how_many, law=likelihood, features=features, name=called, prior=prior)
         self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
+
+    @classmethod
+    def example(cls) -> Self:
+        name = "Laplace density of an example"
+        if name not in DENSITIES.known:
+            register_density(name, _log_laplace, _log_laplace_power)
+        register_predictor("wave of an example", _wave)
+        return cls("wave of an example", 2, likelihood=OwnDensity(name, bound=0.5), features=2)
 
     def _check(self) -> None:
         from onedraw.models.one_row import checked_row  # it loads JAX

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -38,12 +38,12 @@ CLEAR = 3.0
 would stretch a column until its rows are cut."""
 
 REACH = 4.0
-"""R² for each column in its standard deviations: rows of normal columns reach it once in a hundred, and what skewed and
-heavy-tailed ones lose is measured (`lost`)."""
+"""The least R² for each column in its standard deviations: what skewed and heavy-tailed columns lose is measured (`lost`)."""
 
 QUIET = 0.7
 """R² grows until the noise of a standardised second moment is so many times the sampling error 1/√n of a correlation, whose own
-noise is then half of it: an interval an eighth wider buys rows that are hardly cut."""
+noise is then half of it: an interval an eighth wider buys rows that are hardly cut. It grows further where intervals of normal columns
+would be narrower (`mechanisms.moments.narrowest`)."""
 
 FOURTH_REACH = 9.0
 """U² for each column: squares of normal columns have Σ z⁴ = 3 on average."""
@@ -57,12 +57,6 @@ GIVEN = 6.0
 LARGEST_GIVEN = 0.8
 """… and none if that many deviations are more than this share of a standardised column's usual second moment, 1: then only
 luck would carry one beyond, and what luck has carried is biased."""
-
-AHEAD = 0.5
-"""What was cut off goes together more than the rest, between r and ±1 in every trial. It is taken to have r·(2 − |r|), half
-of the way there for r = ½ and none for r = 0. Intervals allow for all of the way, (1 − |r|)² more, and at least for this share
-of 1 − |r|."""
-
 
 MOST_COLUMNS = 500
 """Beyond, d(d+1)/2 numbers of noise have little to say at any n that fits on a machine, and the release file is huge."""
@@ -94,6 +88,10 @@ class Columns(RowModel):
             ),
             prior=None,
         )  # fmt: skip
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(2, bounds=(-1.0, 1.0))
 
     @property
     def names(self) -> tuple[str, ...]:

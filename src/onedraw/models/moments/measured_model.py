@@ -24,6 +24,7 @@ from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.convex.losses import Interval, LinearLoss, product_up
+from onedraw.models.convex.number_losses import LogCoshLoss
 from onedraw.models.features import Features
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.problem import Coordinates, Measuring, Published, coordinates
@@ -43,6 +44,10 @@ class WeightedLoss(LinearLoss):
     """a·φ(u, y): a response is a pair (y, a) of the response and its row's weight, 0 ≤ a ≤ 1."""
 
     of: Any
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(LogCoshLoss.example())
 
     def value(self, predictor: Any, response: Any) -> Any:
         return response[..., 1] * self.of.value(predictor, response[..., 0])
@@ -78,6 +83,11 @@ class MeasuredModel(ConvexModel):
     prior: Gaussian
     variance: float = 1.0
     """Of a column, as a plan expects it: 1 where columns were measured."""
+
+    @classmethod
+    def example(cls) -> Self:
+        loss = FitLoss(LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
+        return cls(loss, columns=2, intercept=True, row_bound=1.5, prior=Gaussian(scale=1.0))
 
     @classmethod
     def _from_values(cls, values: dict[str, Any]) -> Self:

@@ -101,9 +101,7 @@ class MomentsResult:
     def _variance_errors(self) -> tuple[Array, Array]:
         value, noise = self._variances
         # what was lost has a fourth moment of at most so many times its second: the largest square of a standardised column
-        (lower, upper), centre = self._bounds, self.problem.columns.centre(self.mean)
-        furthest = np.maximum(upper - centre, centre - lower) ** 2 / self._unit
-        fourth = np.diag(self.fourth) + self.problem.deviation("fourth") + self._seconds[1] * furthest
+        fourth = np.diag(self.fourth) + self.problem.deviation("fourth") + self._seconds[1] * self._furthest
         return self._unit * np.sqrt(np.maximum(fourth - (value / self._unit) ** 2, 0.0) / self.problem.n), noise
 
     @property
@@ -114,9 +112,15 @@ class MomentsResult:
 
     # ── correlations ───────────────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
+    @property
     def _seconds(self) -> tuple[Array, Array, Array]:
-        """(what rows shortened to R have of each standardised column's second moment, what was lost, the latter's noise).
+        """(what rows shortened to R have of each standardised second moment, what was lost, the latter's noise)."""
+        kept, lost, noise = self._measured_seconds
+        return kept, np.maximum(lost, 0.0), noise
+
+    @cached_property
+    def _measured_seconds(self) -> tuple[Array, Array, Array]:
+        """`_seconds` with what was lost as it was measured, maybe below 0.
 
         What was lost is the difference to the variance, which was measured without cutting; since far rows are far in all
         columns, single columns are drawn towards their mean by as much as their noise asks for.
@@ -127,7 +131,7 @@ class MomentsResult:
         own = noise**2 + (self._variances[1] / self._unit) ** 2
         together = np.sum(raw / own) / np.sum(1.0 / own)
         spread = max(0.0, float(np.mean((raw - together) ** 2 / own)) - 1.0) / float(np.mean(1.0 / own))
-        lost = np.maximum(together + (raw - together) * spread / (spread + own), 0.0)
+        lost = together + (raw - together) * spread / (spread + own)
         return kept, lost, np.sqrt(own * spread / (spread + own) + 1.0 / np.sum(1.0 / own))
 
     @cached_property
@@ -185,16 +189,34 @@ class MomentsResult:
         parts = [_off_diagonal(np.where(self._given, np.sqrt(part), np.nan)) for part in (sampling, privacy)]
         return parts[0], parts[1]
 
-    @property
-    def allowance(self) -> Array:
-        """How far a correlation may be off because rows were shortened: what was lost may go together otherwise."""
-        r = np.abs(self.measured_correlation)
+    @cached_property
+    def _between(self) -> tuple[Array, Array]:
+        """(middle, reach) of where correlations of the clamped records lie: what was lost adds at most √(ℓ_j·ℓ_k) either way."""
         kept, lost, _ = self._seconds
-        share = lost / (kept + lost)
-        pair = np.sqrt(np.outer(share, share))
-        uneven = 1.0 - pair - np.sqrt(np.outer(1.0 - share, 1.0 - share))
-        away = np.maximum((1.0 - r) ** 2, constant.AHEAD * (1.0 - r))
-        return _off_diagonal(away * pair + constant.AHEAD * r * np.maximum(uneven, 0.0))
+        whole = kept + lost
+        share = np.sqrt(lost / whole)
+        return np.clip(self.products / np.sqrt(np.outer(whole, whole)), -1.0, 1.0), _off_diagonal(
+            np.outer(share, share)
+        )
+
+    @cached_property
+    def _lost_shares(self) -> tuple[Array, Array]:
+        """Means over two columns each: (how far the share that was lost was measured below 0, the error of that share).
+
+        The error is of noise and of how many far rows a sample has. Squares that were lost sum to n·lost: none is larger.
+        """
+        kept, lost, noise = self._measured_seconds
+        found = np.maximum(lost, 0.0)
+        fourth = found * np.minimum(self._furthest, self.problem.n * found)
+        errors = np.sqrt(noise**2 + fourth / self.problem.n)
+        below, error = (part / (kept + found) for part in (np.minimum(lost, 0.0), errors))
+        return np.add.outer(below, below) / 2.0, np.add.outer(error, error) / 2.0
+
+    @property
+    def _furthest(self) -> Array:
+        """(columns,): the largest square that a standardised column can have."""
+        (lower, upper), centre = self._bounds, self.problem.columns.centre(self.mean)
+        return np.asarray(np.maximum(upper - centre, centre - lower) ** 2 / self._unit)
 
     @cached_property
     def covariance_errors(self) -> tuple[Array, Array]:
@@ -237,11 +259,20 @@ class MomentsResult:
         return np.column_stack([np.minimum(found[:, 0], self.variance), np.maximum(found[:, 1], self.variance)])
 
     def correlation_interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """(low, high), each (columns, columns); NaN where none is given. They hold the published matrix."""
-        half = self.half_width(self.correlation_errors, level, "moments") + self.allowance
-        r, shown = self.measured_correlation, np.where(self._given, self.correlation, np.nan)
-        low, high = np.maximum(r - half, -1.0), np.minimum(r + half, 1.0)
-        return np.fmin(low, shown) + 0.0 * half, np.fmax(high, shown) + 0.0 * half
+        """(low, high), each (columns, columns); NaN where none is given. They hold the published matrix.
+
+        A share e that was lost moves the middle by −r·e and the reach by e, so each end by (1 ∓ r)·e.
+        """
+        half = self.half_width(self.correlation_errors, level, "moments")
+        (middle, reach), (below, error) = self._between, self._lost_shares
+        shown = np.where(self._given, self.correlation, np.nan)
+
+        def end(side: float) -> Array:
+            moved = 1.0 - side * middle
+            away = reach + moved * below + np.hypot(half, normal_quantile(level) * moved * error)
+            return np.asarray(np.clip(middle + side * np.maximum(half, away), -1.0, 1.0))
+
+        return np.fmin(end(-1.0), shown) + 0.0 * half, np.fmax(end(1.0), shown) + 0.0 * half
 
     # ── one list of numbers ────────────────────────────────────────────────────────────────────────────────
 
@@ -273,9 +304,11 @@ class MomentsResult:
     @property
     def p_values(self) -> Array:
         """Of "these columns do not go together"; NaN for means and deviations, and where a correlation is not given."""
-        size = np.maximum(np.abs(self.measured_correlation) - self.allowance, 0.0)[self._below]
-        error = np.hypot(*(part[self._below] for part in self.correlation_errors))
-        return np.concatenate([np.full(2 * len(self.known), np.nan), 2.0 * special.ndtr(-size / error)])
+        (middle, reach), (below, error) = self._between, self._lost_shares
+        moved = 1.0 + np.abs(middle)
+        size = np.maximum(np.abs(middle) - np.maximum(reach + moved * below, 0.0), 0.0)[self._below]
+        errors = np.sqrt(sum(part**2 for part in (*self.correlation_errors, moved * error)))[self._below]
+        return np.concatenate([np.full(2 * len(self.known), np.nan), 2.0 * special.ndtr(-size / errors)])
 
     def refused(self, names: Sequence[str]) -> str:
         """What is not given, in a sentence; empty if all is."""

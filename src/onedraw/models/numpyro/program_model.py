@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKern
 from onedraw.models.model import Bound, OwnFunctions, described, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
+from onedraw.privacy.stored import frozen_value
 
 if TYPE_CHECKING:
     from .trace import Program
@@ -123,7 +124,7 @@ class WrittenPrior:
         return {"prior": "as written", "sites": {name: list(shape) for name, shape in self.sites}}
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@frozen_value
 class NumpyroModel(LikelihoodModel):
     """``fn(X, y=None)``, a NumPyro model of rows X (n × features) and one response each; see `from_numpyro`.
 
@@ -173,6 +174,11 @@ class NumpyroModel(LikelihoodModel):
                 f"The NumPyro model registered as {called!r} is not the one described: its source, sites or likelihood "
                 "differ. Register the model the certificate was made with."
             )
+
+    @classmethod
+    def example(cls) -> Self:
+        register_numpyro("logistic regression of an example", _trace().logistic_regression)
+        return cls("logistic regression of an example", features=2)
 
     # Likelihood and prior
 

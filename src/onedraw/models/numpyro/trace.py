@@ -38,7 +38,7 @@ try:
     from numpyro import distributions as laws
     from numpyro.handlers import block, seed, substitute, trace
     from numpyro.infer import util
-    from numpyro.primitives import Messenger
+    from numpyro.primitives import Messenger, sample
 except ModuleNotFoundError:
     check_extra("numpyro", "numpyro", "A NumPyro model")
     raise
@@ -276,3 +276,9 @@ def _free_shape(law: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         return tuple(laws.biject_to(law.support).inverse_shape(shape))
     except NotImplementedError:
         return None
+
+
+def logistic_regression(X: Any, y: Any = None) -> None:
+    """State the program of `NumpyroModel.example`, as a user writes one."""
+    weights = sample("weights", laws.Normal(0.0, 3.0).expand([X.shape[1]]).to_event(1))
+    sample("y", laws.Bernoulli(logits=X @ weights), obs=y)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class CategoryTable(Table):
     between: tuple[float, float] | None = None
 
     shown, largest = ("counts", "shares"), 1
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(("a", "b", "c"))
 
     def __post_init__(self) -> None:
         levels = different_names("levels", self.levels)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,10 @@ class ColumnQuantiles(ColumnModel):
     step: float | None = None
     missing: float | None = None
     interval: float | None = 0.95
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls((0.25, 0.5), 0.0, 10.0, step=0.5)
 
     def __post_init__(self) -> None:
         lower, upper = number("lower", self.lower), number("upper", self.upper)

@@ -20,7 +20,7 @@ Places are whole steps, 2^30 to the range, and squares are rounded to whole step
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -57,6 +57,10 @@ class NumberTable(Table):
     kinds, form, largest = ("number", "count", "binary"), "groups", 6 * STEPS
     shown = ("mean", "rate", "sum", "variance")
     interval_method = "with spreads that were released within the same spend"
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(0.0, 10.0)
 
     def __post_init__(self) -> None:
         lower, upper = declared_range(self.lower, self.upper)

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -110,6 +110,10 @@ class ClassifierScores(_Scores):
     classes: tuple[str, ...]
     edges: tuple[float, ...] = ()
 
+    @classmethod
+    def example(cls) -> Self:
+        return cls(("no", "yes"), edges=(0.5,))
+
     def __post_init__(self) -> None:
         classes = different_names("classes", self.classes, most=MOST_CLASSES)
         edges = tuple(number("an edge", edge) for edge in self.edges)
@@ -182,6 +186,10 @@ class RegressorScores(_Scores):
     lower: float
     upper: float
     largest_error: float | None = None
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(-1.0, 1.0)
 
     def __post_init__(self) -> None:
         lower, upper = declared_range(self.lower, self.upper)
@@ -276,6 +284,10 @@ class ModelChoice(Model):
     prior_scale = 2.0**20  # there is no prior: a place is a whole number
 
     names: Annotated[tuple[str, ...], partial(different_names, "the settings of a choice", most=MOST_CANDIDATES)]
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(("first", "second"))
 
     @property
     def _bounds(self) -> dict[str, Bound]:

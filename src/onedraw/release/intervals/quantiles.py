@@ -76,6 +76,6 @@ def why_no_ends(plan: Plan) -> str:
     if plan.model.interval is None:
         return "no interval was asked for, and all of the budget went to the quantiles. Ask for interval=0.95."
     return (
-        f"with n = {plan.n:,} and this budget the ends of an interval would lie outside the records, so all of the budget went "
-        "to the quantiles. Ask for fewer quantiles, or spend more."
+        f"with n = {plan.n:,} and this budget no end of an interval could be told from the declared bounds, so all of the budget "
+        "went to the quantiles. Ask for fewer quantiles, or spend more."
     )

@@ -1,0 +1,211 @@
+"""One append-only table in a database: what a ledger in SQLite (`storage`) and one in PostgreSQL have in common.
+
+SQLAlchemy is met in these three modules only.
+
+What the rest of the room relies on:
+
+* **One writer at a time.** `Storage.writing` holds an exclusive lock from before the events are read until the
+  new event is on disk, so that a decision is made on the history it will be appended to.
+* **On disk before it counts.** When ``writing`` returns, the event survives ``kill -9`` and a loss of power.
+  SQLite runs with a rollback journal and ``synchronous=EXTRA`` (in this mode FULL does not yet sync the
+  directory the journal is deleted from). Not WAL: there the newest events live in a second file, and a plain
+  copy of ``ledger.db`` would silently be a history with spends missing. Any visitor may have switched a file to
+  WAL, so every connection switches it back, and where that fails the ledger is refused. PostgreSQL runs with
+  ``synchronous_commit`` on.
+* **Marked.** When ``writing`` returns, the mark beside a SQLite file knows of the event too (mark.py). PostgreSQL
+  needs none: one server owns the files, and a client cannot reach them under a second path.
+* **Append only.** Triggers refuse UPDATE, DELETE, TRUNCATE and any INSERT that does not follow the last
+  event. Who removes the triggers first is caught by the hash chain instead.
+* **No connection is kept** (``NullPool``): none can be shared by accident after a fork, none pins a lock.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from onedraw.errors import CannotWrite, LedgerError, OnedrawError
+
+from .events import INSERT, LAST, MARKED_EVENTS, NAMES, SELECT, START, Event, Position, Row
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import DBAPIError
+
+    from .mark import HeldMark
+
+WAIT_SECONDS = 60
+ALL = 2**62
+BEFORE_ALL = -(2**62)
+
+
+@dataclass
+class Writer:
+    """The writer's turn: read what is there, append what follows. ``appended`` is the last event of this turn."""
+
+    connection: Connection
+    appended: Position | None = None
+
+    def rows(self, start: int, count: int = ALL) -> list[Row]:
+        from sqlalchemy import text
+
+        return [tuple(row) for row in self.connection.execute(text(SELECT), {"start": start, "count": count})]
+
+    def append(self, event: Event) -> None:
+        from sqlalchemy import text
+
+        self.connection.execute(text(INSERT), dict(zip(NAMES, astuple(event), strict=True)))
+        self.appended = Position(event.sequence, event.hash)
+
+    def last(self) -> Position:
+        """Return where the chain ends."""
+        row = self.connection.exec_driver_sql(LAST).one_or_none()
+        return START if row is None else Position(*row)
+
+    def says_marked(self) -> bool:
+        """Return whether the chain says that a mark is kept; its first event or a later one may."""
+        count = self.connection.exec_driver_sql(MARKED_EVENTS).scalar_one()
+        return bool(count) or any(Event(*row).begins_mark for row in self.rows(1, 1))
+
+
+class Storage(ABC):
+    """A place that can hold a ledger. Picklable: a worker process connects anew."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How messages call this place; never with a password."""
+
+    @cached_property
+    @abstractmethod
+    def _engine(self) -> Engine:
+        """What makes connections and keeps none."""
+
+    @abstractmethod
+    def check(self, *, create: bool) -> bool:
+        """Whether a ledger stands here; `LedgerError` if something else does, or nothing and not ``create``."""
+
+    @abstractmethod
+    def take_turn(self, connection: Connection) -> None:
+        """Begin a transaction that no other writer can overlap."""
+
+    @abstractmethod
+    def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
+        """The database's complaint as one of ours."""
+
+    _schema: tuple[str, ...]
+
+    def rows(self, start: int, count: int = ALL) -> list[Row]:
+        """Return the stored rows from number ``start`` on, of a ledger that agrees with its mark."""
+        with self.reading() as writer:
+            return writer.rows(start, count)
+
+    def stored_rows(self) -> list[Row]:
+        """Return all stored rows as they are, compared with nothing."""
+        with self.connected(writing=False) as connection:
+            return Writer(connection).rows(BEFORE_ALL)
+
+    @contextmanager
+    def reading(self) -> Iterator[Writer]:
+        """Give what is there to a block that appends nothing."""
+        with self.connected(writing=False) as connection:
+            yield Writer(connection)
+
+    @contextmanager
+    def writing(self, prepare: Callable[[Writer], object] | None = None) -> Iterator[Writer]:
+        """Alone with the ledger until the block ends; then what was appended is on disk, or nothing is.
+
+        ``prepare`` is what can be done before others are kept waiting: reading, above all.
+        """
+        with self.connected(writing=True) as connection:
+            writer = Writer(connection)
+            if prepare is not None:
+                prepare(writer)
+            self.take_turn(connection)
+            with self.marking(writer) as mark:
+                yield writer
+                connection.commit()
+                if mark is not None and writer.appended is not None:
+                    mark.advance(writer.appended)
+
+    def create(self, first: Event) -> None:
+        """Lay out the table with its first event, all or nothing, unless another process was quicker."""
+        with self.connected(writing=True) as connection:
+            self.take_turn(connection)
+            if self._holds_ledger(connection):
+                return connection.rollback()
+            with self.marking(Writer(connection), new=True) as mark:
+                for statement in self._schema:
+                    connection.exec_driver_sql(statement)
+                Writer(connection).append(first)
+                connection.commit()
+                if mark is not None:
+                    mark.advance(Position(first.sequence, first.hash))
+
+    @contextmanager
+    def marking(self, writer: Writer, *, new: bool = False) -> Iterator[HeldMark | None]:
+        """Compare the ledger with its mark, under the writer's lock; the block moves the mark on, if there is one."""
+        yield None
+
+    @property
+    def keeps_mark(self) -> bool:
+        """Whether a mark is kept beside this ledger."""
+        return False
+
+    def lacks_mark(self) -> bool:
+        """Return whether the mark of this ledger is still to be begun."""
+        return False
+
+    def agreement(self) -> str:
+        """Say what the ledger was compared with, for `Ledger.verify`; empty where there is no mark."""
+        return ""
+
+    @abstractmethod
+    def _holds_ledger(self, connection: Connection) -> bool: ...
+
+    @contextmanager
+    def connected(self, *, writing: bool) -> Iterator[Connection]:
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._explain(error, writing=writing) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+
+    def _nothing_here(self) -> LedgerError:
+        return LedgerError(
+            f"There is no ledger at {self.name}, and none is made by accident: a fresh one knows of no spends. Check the name; "
+            "to begin a new ledger pass create=True, or run `onedraw ledger init`."
+        )
+
+    def _not_a_ledger(self, why: str) -> LedgerError:
+        return LedgerError(
+            f"{self.name} is not a onedraw ledger: {why}. Nothing was changed in it. Give the ledger's own file or URL, or "
+            "another name for a new ledger."
+        )
+
+    def _cannot_write(self, why: object) -> CannotWrite:
+        return CannotWrite(
+            f"The ledger at {self.name} cannot be written ({why}), and a spend must be on disk before the data are touched: "
+            "nothing was drawn. Make the place writable, free some space, or keep the ledger elsewhere."
+        )
+
+    def _busy(self) -> LedgerError:
+        return LedgerError(
+            f"The ledger at {self.name} has been locked by another process for more than {WAIT_SECONDS} seconds. Nothing was "
+            "reserved. See which process holds it, end it if it hangs, and try again."
+        )
+
+    def _failed(self, why: object) -> LedgerError:
+        return LedgerError(
+            f"The ledger at {self.name} could not be used: {why}. Nothing was released. A reservation that `onedraw ledger "
+            "show` finds there is spent."
+        )
