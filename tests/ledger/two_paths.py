@@ -19,7 +19,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from onedraw.errors import LedgerError
@@ -27,6 +28,8 @@ from onedraw.ledger import Kind, Ledger
 from onedraw.privacy import PureDP
 
 SPEND = PureDP(2.0**-20)
+DISK = tempfile.gettempdir()
+"""Not in memory: while a process waits for a disk it is met in the middle of a transaction."""
 WAYS = ("hard link", "bind mount", "move")
 
 
@@ -95,12 +98,10 @@ def second_path(way: str, path: Path, *, with_mark: bool) -> Iterator[Path]:
 def spend(path: Path, times: int) -> list[str]:
     """Return the entries whose reservation was acknowledged, until one is refused."""
     acknowledged: list[str] = []
-    try:
+    with suppress(LedgerError):
         ledger = Ledger.open(path)
-        for _ in range(times):
+        while len(acknowledged) < times:
             acknowledged.append(ledger.reserve("patients", SPEND).entry)
-    except LedgerError:
-        pass
     return acknowledged
 
 
@@ -129,8 +130,11 @@ def spend_and_return(way: str, path: Path, *, with_mark: bool) -> str:
 # Studies: real processes, killed at random moments.
 
 
-def kill_while_spending(path: Path, moment: float) -> list[str]:
-    """Kill a process that reserves without end; return what was acknowledged to it."""
+def kill_while_spending(path: Path, moment: float, *, in_transaction: bool) -> list[str]:
+    """Kill a process that reserves without end; return what was acknowledged to it.
+
+    ``in_transaction``: after the moment wait until a journal stands, so that more of the kills leave a hot one.
+    """
     ledger = Ledger.open(path)
     ledger.remaining("patients")
     reader, writer = os.pipe()
@@ -141,6 +145,10 @@ def kill_while_spending(path: Path, moment: float) -> list[str]:
     os.close(writer)
     os.read(reader, 1)  # it has begun
     time.sleep(moment)
+    end = time.monotonic() + 0.1
+    while in_transaction and not os.path.exists(f"{path}-journal") and time.monotonic() < end:
+        pass
+    time.sleep(moment / 20 if in_transaction else 0.0)  # from there on anywhere in the transaction
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     with os.fdopen(reader) as lines:
@@ -158,10 +166,10 @@ def study(way: str, kills: str, checks: str) -> Counter[str]:
     seed = random.SystemRandom().randrange(10**6)
     moments, counts = random.Random(seed), Counter({"seed of the moments": seed})
     for number in range(int(kills)):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=DISK) as folder:
             path = Path(folder) / "ledger.db"
             begin(path)
-            first = kill_while_spending(path, moments.uniform(0.0, 0.01))
+            first = kill_while_spending(path, moments.uniform(0.0, 0.01), in_transaction=moments.random() < 0.5)
             counts["kills"] += 1
             counts["hot journals"] += is_hot(path)
             with second_path(way, path, with_mark=bool(number % 2)) as other:
@@ -173,7 +181,8 @@ def study(way: str, kills: str, checks: str) -> Counter[str]:
 
 
 def switch_off(checks: str) -> None:
-    if checks == "all":
+    """Switch off what the study is to do without. Versions before the mark have nothing to switch off."""
+    if checks == "all" or find_spec("onedraw.ledger.mark") is None:
         return
     from onedraw.ledger import mark, relocation, storage
 
@@ -187,11 +196,11 @@ def one_path(kills: str) -> Counter[str]:
     """Count how often a ledger is refused after a process was killed under its only path."""
     seed = random.SystemRandom().randrange(10**6)
     moments, counts = random.Random(seed), Counter({"seed of the moments": seed})
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=DISK) as folder:
         path, acknowledged = Path(folder) / "ledger.db", list[str]()
         begin(path)
         for _ in range(int(kills)):
-            acknowledged += kill_while_spending(path, moments.uniform(0.0, 0.01))
+            acknowledged += kill_while_spending(path, moments.uniform(0.0, 0.01), in_transaction=moments.random() < 0.5)
             counts["kills"] += 1
             counts["hot journals"] += is_hot(path)
             counts[outcome(path, [])] += 1
