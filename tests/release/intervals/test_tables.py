@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import special
 
 import onedraw as od
 from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.conjugate.family import binomial
+from onedraw.release.intervals import tables
 from onedraw.release.intervals.noise_law import law_of
 from onedraw.release.intervals.tables import NoisyCount, _share, table_interval
 from onedraw.samplers import seeded_generator
@@ -175,3 +177,46 @@ def test_the_interval_of_a_mean_covers_whatever_the_column_is_like(draw, n):
         low, high, *_ = table_interval(plan, stages, 0.9)
         hits += low[0] <= truth <= high[0]
     assert hits / 300 > 0.89 - 3 * math.sqrt(0.9 * 0.1 / 300)
+
+
+# Against closed forms, with plain normal noise
+
+
+class NormalNoise:
+    """Noise with a normal tail, in place of the discrete laws."""
+
+    def __init__(self):
+        self.asked = []
+
+    def deviation(self, factors):
+        return float(np.linalg.norm(factors))
+
+    def beyond(self, x, factors, sampling):
+        return special.ndtr(-np.asarray(x) / math.hypot(sampling, self.deviation(factors)))
+
+    def quantile(self, level, factors, sampling):
+        self.asked.append((level, factors))
+        return float(special.ndtri(0.5 + level / 2.0)) * math.hypot(sampling, self.deviation(factors))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_inverted_ends_leave_half_of_alpha_on_each_side(level):
+    half = special.ndtri(0.5 + level / 2.0) * 5.0 / 100.0
+    low, high, *_ = tables._inverted(
+        lambda p: 100.0 * (0.4 - p), lambda p: (3.0, [4.0]), lambda p: (0.0, 0.0), NormalNoise(), level, 0.4, 100.0
+    )
+    assert (low, high) == pytest.approx((0.4 - half, 0.4 + half), abs=1e-8)
+
+
+def test_interval_of_a_sum_in_a_private_group_weighs_its_three_cells():
+    """Cells at 2, 4 and 6 with 3, 2 and 1 records: Σx = 20, and its noise is that of 2Z₀ + 4Z₁ + 6Z₂."""
+    table = NumberTable(2.0, 6.0, show="sum", by=("sex",), groups=(("f", "m"),))
+    law = NormalNoise()
+    cells = np.array([3.0, 2.0, 1.0]) * tables.STEPS
+    low, high, sampling, privacy = tables._of_private_group(table, cells, 6.0, 0.3, 0.1, law, 0.9, None)
+    (level, factors), deviation = law.asked[0], math.sqrt(4.0 + 16.0 + 36.0) / tables.STEPS
+    assert level == 0.9
+    assert factors == pytest.approx([2.0 / tables.STEPS, 4.0 / tables.STEPS, 6.0 / tables.STEPS])
+    assert (low + high) / 2 == pytest.approx(20.0)
+    assert (high - low) / 2 == pytest.approx(special.ndtri(0.95) * deviation)
+    assert (sampling, privacy) == (0.0, pytest.approx(deviation))
