@@ -288,18 +288,15 @@ def test_whatever_is_malformed_is_rejected_in_words(released, verified, where, v
 
 
 @pytest.mark.finding("C3")
-def test_the_finest_lattice_there_is_needs_no_warning(released, verified):
-    """Every double lies on it; with the ledger the edit is found."""
-    document, ledger = released
+def test_finest_lattice_is_refused_without_a_warning(released, verified):
+    """Every double lies on it, so it says nothing: also where all sentences agree with it."""
+    document, _ = released
     finest = edited(document, ("lattice",), 5e-324)
-    with pytest.raises(errors.CertificateRejected, match="assumptions"):
-        verified(finest)
     spacing = repr(document["lattice"])
     for note in finest["assumptions"]:
         note["statement"] = note["statement"].replace(f"lattice {spacing}", "lattice 5e-324")
-    assert verified(finest) == "consistent"
-    with pytest.raises(errors.CertificateRejected):
-        verified(finest, ledger=ledger)
+    with pytest.raises(errors.CertificateRejected, match="lattice"):
+        verified(finest)
 
 
 @pytest.mark.finding("C3")
