@@ -130,7 +130,7 @@ def replace(file: Path, text: str) -> None:
 
 
 def run_tests(tree: Path, tests: list[str], limit: int) -> dict[str, object]:
-    options = ["-x", "-q", "-m", "not slow and not spark and not postgresql", "-p", "no:cacheprovider", "--no-header"]
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--no-header"]
     command = [sys.executable, "-m", "pytest", *options, *tests]
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": ""}
     try:

@@ -403,6 +403,7 @@ def full_ledger_at_settling(place: Path) -> dict[str, Any]:
 
 def small_ledger(place: Path) -> str:
     shutil.copy("fresh.db", place / "small.db")
+    Ledger.restore(place / "small.db", accept_lost_spends=True)
     return str(place / "small.db")
 
 

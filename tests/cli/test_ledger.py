@@ -1,4 +1,4 @@
-"""The ledger on the command line: a copy put back is noticed by what was kept outside."""
+"""The ledger on the command line: a copy put back is noticed by its mark and by what was kept outside; the ways out."""
 
 from __future__ import annotations
 
@@ -25,8 +25,14 @@ def roll_back(run, release):
 @pytest.mark.finding("B5")
 def test_a_rolled_back_ledger_is_noticed_by_a_head(run, release):
     head = roll_back(run, release)
-    assert run("ledger", "verify", "ledger.db")[0] == 0  # an older copy is a whole chain
-    code, _, err = run("ledger", "verify", "ledger.db", "--head", head)
+    code, _, err = run("ledger", "verify", "ledger.db")
+    assert code == 2
+    assert "2 events are lost" in err
+    copy = "sqlite:///ledger.db?mode=ro"  # an older copy is a whole chain, and no mark belongs to a copy
+    code, printed, _ = run("ledger", "verify", copy)
+    assert code == 0
+    assert "not compared with a mark" in printed
+    code, _, err = run("ledger", "verify", copy, "--head", head)
     assert code == 2
     assert "does not contain the head" in err
 
@@ -34,8 +40,9 @@ def test_a_rolled_back_ledger_is_noticed_by_a_head(run, release):
 @pytest.mark.finding("B5")
 def test_a_rolled_back_ledger_is_noticed_by_a_release(run, release):
     roll_back(run, release)
-    assert run("ledger", "verify", "ledger.db", "--release", "first.json")[0] == 0
-    code, _, err = run("ledger", "verify", "ledger.db", "--release", "first.json", "--release", "second.json")
+    copy = "sqlite:///ledger.db?mode=ro"
+    assert run("ledger", "verify", copy, "--release", "first.json")[0] == 0
+    code, _, err = run("ledger", "verify", copy, "--release", "first.json", "--release", "second.json")
     assert code == 2
     assert "does not contain the head" in err
 
@@ -52,6 +59,9 @@ def test_a_ledger_cut_off_between_a_spend_and_its_settlement_is_noticed(run, rel
     connection.commit()
     connection.close()
     code, _, err = run("ledger", "verify", "ledger.db", "--release", "only.json")
+    assert code == 2
+    assert "its mark has seen event 4" in err
+    code, _, err = run("ledger", "verify", "sqlite:///ledger.db?mode=ro", "--release", "only.json")
     assert code == 2
     assert "not yet the certificate" in err
 

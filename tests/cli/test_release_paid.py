@@ -45,8 +45,9 @@ def run_worker(place):
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = tempfile.TemporaryDirectory(dir=memory)
     for path in place.iterdir():
-        if path.is_file():
+        if path.is_file() and path.suffix != ".mark":
             shutil.copy(path, folder.name)
+    od.Ledger.restore(Path(folder.name) / "ledger.db", accept_lost_spends=True)
 
     def run(*arguments):
         completed = subprocess.run(
@@ -204,11 +205,14 @@ def test_the_ledger_shows_what_was_paid_for_and_not_finished(run, place):
     entry = ledger.reserve("patients-2026", od.PureDP(0.01), label="proportion of outcome").entry
     assert f"--resume {entry}, which charges nothing more." in run("ledger", "show", "ledger.db")[1]
     padded = ledger.reserve("patients-2026", od.PureDP(0.01), timing=1e-12)
+    assert f"--resume {padded.entry}, which charges nothing more." in run("ledger", "show", "ledger.db")[1]
+    ledger.begin(padded)
     ledger.begin(padded)
     shown = run("ledger", "show", "ledger.db")[1]
     assert f"--resume {padded.entry}, which charges nothing more but γ₂, for the work of another attempt." in shown
     assert "with padded work (γ₂ = 1e-12)" in shown
     assert "another attempt at entry" in shown
+    assert f"first draw of entry {padded.entry} begins, paid by its reservation" in shown
 
 
 def spoil(path, *, column):

@@ -276,7 +276,7 @@ def test_a_fit_larger_than_memory_reads_the_database_once_and_gives_the_file_s_r
     assert {name for name in here if here[name] != there[name]} <= {"prepared_at"}
     assert released[1].diagnostics["passes"] > 5
     assert len(scans) == 1
-    assert {path.name for path in tmp_path.iterdir()} <= {"records.sqlite", "ledger.db"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"records.sqlite", "ledger.db", "ledger.db.mark"}
 
 
 @pytest.mark.postgresql

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onedraw.errors import LedgerError
+from onedraw.errors import BudgetSpent, LedgerError
 from onedraw.ledger import Ledger
 from onedraw.privacy import PureDP
 
@@ -82,3 +82,18 @@ def test_names_in_any_one_script_are_welcome(ledger: Ledger) -> None:
     for name in names:
         ledger.init(name, PureDP(1.0))
     assert ledger.datasets() == names
+
+
+def test_message_of_a_spent_budget_says_that_nothing_is_left(ledger: Ledger) -> None:
+    ledger.init("patients", PureDP(1.0))
+    ledger.reserve("patients", PureDP(1.0))
+    with pytest.raises(BudgetSpent, match=r"At most ε = 0 is left") as refused:
+        ledger.reserve("patients", PureDP(0.1))
+    assert refused.value.remaining == 0.0
+
+
+def test_message_of_a_refusal_rounds_what_is_left_down(ledger: Ledger) -> None:
+    ledger.init("patients", PureDP(1.0))
+    ledger.reserve("patients", PureDP(0.87654321))
+    with pytest.raises(BudgetSpent, match=r"At most ε = 0\.1234 is left"):  # of 0.12345679
+        ledger.reserve("patients", PureDP(0.2))

@@ -561,7 +561,7 @@ def test_a_shortened_history_is_caught_by_the_head_on_a_certificate(
     assert ledger.remaining("patients").epsilon < 0.2
     unguarded("DELETE FROM onedraw_events WHERE sequence = 3")
     if "://" not in place:  # a mark stands beside a file: it needs no certificate
-        with pytest.raises(LedgerError, match="ends at event 2, but its mark has seen event 3: 1 events are lost"):
+        with pytest.raises(LedgerError, match="ends at event 2, but its mark has seen event 3: 1 event is lost"):
             Ledger.open(place)
         place = f"sqlite:///{place}?mode=ro"  # and no mark belongs to a copy
     assert Ledger.open(place).verify().ok  # what is left is a chain …

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from onedraw.errors import CannotWrite, LedgerError, MissingExtra
-from onedraw.ledger import Ledger, Reservation, database
+from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.events import FORMAT, START, Kind, new_event
 from onedraw.ledger.storage import SQLiteStorage, storage_at
 from onedraw.privacy import PureDP
@@ -239,7 +239,7 @@ def test_a_missing_driver_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_lock_that_is_never_given_back_is_said(ledger_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("onedraw.ledger.database.WAIT_SECONDS", 0.2)
     ledger = Ledger.open(ledger_file)
     holder = sqlite3.connect(ledger_file, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -258,7 +258,7 @@ def test_a_lock_in_postgresql_that_is_never_given_back_is_said(
 ) -> None:
     import psycopg
 
-    monkeypatch.setattr(database, "WAIT_SECONDS", 1)
+    monkeypatch.setattr("onedraw.ledger.database.WAIT_SECONDS", 1)
     ledger = Ledger.open(postgresql.new_place(), create=True)
     with psycopg.connect(f"host={postgresql.home} user=postgres dbname=postgres") as holder:
         holder.execute(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'onedraw')})")

@@ -2,14 +2,16 @@
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import onedraw as od
 from onedraw import errors, models
-from onedraw.mechanisms import Gibbs, calibrate, plan_from_dict
+from onedraw.mechanisms import Gibbs, calibrate, candidates, plan_from_dict
 from onedraw.mechanisms.candidates import Candidates, largest_range, promise_of_rounds
+from onedraw.mechanisms.candidates_layout import shares
 from onedraw.models import candidates as candidate_scores
 from onedraw.privacy import ZCDP, ApproxDP, BoundedRange, GaussianDP, PureDP, RenyiDP
 from tests.mechanisms.cases import adjacent, hockey_stick, log_laws, renyi_divergence
@@ -163,3 +165,19 @@ def test_a_zcdp_release_is_charged_and_verifies(tmp_path):
     assert od.verify(release.certificate).answer == "consistent"
     assert release.certificate.sentence.startswith("Exact")
     assert release.certificate.second_opinion.startswith("confirmed")
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 5])
+def test_widths_of_a_pure_budget_leave_less_than_two_steps_of_it(rounds):
+    """Rounding each round down loses steps; the last round gets them back, so that their sum is the budget's."""
+    for half_range in np.linspace(0.1, 3.0, 25):
+        widths, bits = candidates._widths(
+            SimpleNamespace(half_range=Fraction(half_range)), SimpleNamespace(rounds=rounds), PureDP(1.0)
+        )
+        wanted = sum(Fraction(half_range) * share for share in shares(rounds)) * 2**bits
+        assert wanted - 2 < sum(widths) <= wanted
+        other, _ = candidates._widths(
+            SimpleNamespace(half_range=Fraction(half_range)), SimpleNamespace(rounds=rounds), ZCDP(1.0)
+        )
+        assert widths[:-1] == other[:-1]
+        assert widths[-1] >= other[-1]

@@ -431,3 +431,13 @@ def test_a_budget_too_small_for_any_weight_is_refused():
 def test_models_without_a_known_divergence_are_refused():
     with pytest.raises(UnsupportedBudget, match="conjugate"):
         posterior_promise(object(), Scaling(), n=3)
+
+
+def test_plan_is_made_again_from_its_numbers_and_no_other_order():
+    """What `verify` does: the same numbers give the same plan, another order is refused."""
+    for mechanism, budget in ((Diffused(), ApproxDP(0.5, 1e-6)), (Diffused(), RenyiDP.at(4.0, 0.2))):
+        plan = calibrate(mechanism, BetaBernoulli((2, 3)), budget, n=100)
+        assert mechanism.plan(plan.request, plan.parameters) == plan
+        for order in (None, 1.0, 1.0001, 3.0 * plan.parameters["order"], math.nan):
+            with pytest.raises(PromiseRefused, match="order"):
+                mechanism.plan(plan.request, {**plan.parameters, "order": order})

@@ -381,3 +381,17 @@ def test_permute_and_flip_is_used_for_a_pure_budget_and_comes_nearer_where_place
         np.abs(np.searchsorted(np.sort(records), drawn(plan, records, 600)) - n / 2).mean() for plan in (near, far)
     ]
     assert errors[0] < 0.95 * errors[1]
+
+
+def test_ranks_of_an_end_are_the_first_whose_miss_is_at_most_alpha(monkeypatch):
+    """A miss of exactly α is kept: three ranks out here, on both sides of 50."""
+    from onedraw.mechanisms import quantile_selection
+
+    misses_by_rank = {47: 0.05, 46: 0.03}
+
+    def miss(n, level, weight, low, high, flip):
+        return misses_by_rank.get(low, 1.0 if low > 47 else 0.0)
+
+    monkeypatch.setattr(quantile_selection, "_miss", miss)
+    assert quantile_selection._ranks(100, 0.5, 1.0, 0.05, False) == (47, 47)
+    assert quantile_selection._ranks(100, 0.5, 1.0, 0.0499, False) == (46, 46)

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +92,14 @@ def test_pure_noise_is_a_mixture_of_normals_of_these_variances():
     assert stats.ks_2samp(mixed, drawn(rng, 2.0, (100_000, 5), pure=True)[:, 0]).pvalue > 1e-3
     assert np.sqrt(variances.mean()) == pytest.approx(deviation(2.0, 5, pure=True), rel=0.01)
     assert (mixed_variances(rng, 2.0, 5, 3, pure=False) == 4.0).all()
+
+
+@pytest.mark.parametrize("name", ["mode_noise", "closing_noise"])
+def test_more_noise_in_the_mode_widens_every_simulated_pivot(study, name):
+    """The mode's noises add to the estimate's variance given the same information and variability."""
+    fit = fitted(study, study.study.plan_of("logistic", 8000, 5.0, "approx"), "common")
+    numbers = {**fit.problem.numbers, name: 3.0 * fit.problem.numbers[name]}
+    noisier = replace(fit, problem=replace(fit.problem, numbers=numbers))
+    errors = fit._pivots[0] / noisier._pivots[0]  # the bias is the same, in other standard errors
+    change = (noisier._pivots[1] * errors) ** 2 - fit._pivots[1] ** 2
+    assert np.all(change[np.isfinite(change)] > 0.0)

@@ -9,7 +9,6 @@ import pytest
 import onedraw as od
 from onedraw import errors, privacy, samplers
 from onedraw.release import promise_of
-from onedraw.release.lattice import default_spacing, snap, spacing_for
 from onedraw.samplers import Sample
 
 
@@ -214,22 +213,6 @@ def test_draws_lie_on_the_lattice(plan, records):
     release = od.release(plan, records, lattice=2.0**-8)
     assert np.array_equal(release.draws, np.rint(release.draws * 2.0**8) / 2.0**8)
     assert release.certificate.lattice == 2.0**-8
-
-
-def test_the_default_lattice_is_a_millionth_of_the_prior_scale():
-    assert default_spacing(1.0) == 2.0**-20
-    assert default_spacing(1.99) == 2.0**-20
-    assert default_spacing(2.0) == 2.0**-19
-
-
-@pytest.mark.parametrize("spacing", [0.0, -1.0, 0.3, math.inf, math.nan])
-def test_a_lattice_must_be_a_power_of_two(plan, spacing):
-    with pytest.raises(errors.WrongCall, match="power of two"):
-        spacing_for(plan, od.samplers.Exact(), spacing)
-
-
-def test_snapping_never_leaves_a_negative_zero():
-    assert math.copysign(1, snap(np.array([-1e-9]), 0.5)[0]) == 1.0
 
 
 @pytest.mark.parametrize("records", [[math.nan] * 200, [math.inf] * 200, [None] * 200, ["x"] * 200, [[1, 2]] * 200])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw import errors
+from onedraw import cli, errors
 from onedraw.plain_text import round_up
 from onedraw.release.certificate import Certificate, certificate_from
 from tests.release.cases import edited, missed_edits
@@ -46,7 +46,7 @@ def test_verify_rejects_an_edit_or_names_the_field_as_unchecked(released, name):
     assert missed_edits(released[1][name].certificate) == []
 
 
-@pytest.mark.parametrize("name", ["beta", "dirichlet", "mean"])
+@pytest.mark.parametrize("name", ["dirichlet", "mean"])
 def test_verify_with_ledger_rejects_every_edit_of_any_field(released, name):
     ledger, releases = released
     certificate = releases[name].certificate
@@ -69,6 +69,61 @@ def test_dropping_or_adding_a_field_is_caught(released, name):
             Certificate.model_validate(shorter)
     with pytest.raises(ValueError):
         Certificate.model_validate(document | {"acceptance_rate": 0.8})
+
+
+OTHER = 7
+"""A version of the wording that no onedraw has written."""
+
+
+def test_sentences_of_another_wording_are_not_compared_and_not_repeated(released):
+    certificate = released[1]["beta"].certificate
+    lies = {"wording": OTHER, "sentence": "Exact: audited by NIST.", "randomness": "dice", "unit": "nobody"}
+    found = od.verify(certificate.model_copy(update=lies))
+    assert found.sentence == certificate.sentence
+    assert found.certificate.randomness == certificate.randomness
+    assert {"wording", *lies} <= found.unchecked.keys()
+    assert "every number that follows from others is as written" in found.checks
+    assert "Rely on the sentence printed here" in found.remarks[0]
+    assert od.Release(certificate.model_copy(update=lies)).sentence == certificate.sentence
+
+
+def test_sentence_of_this_wording_is_compared(released):
+    certificate = released[1]["beta"].certificate
+    for lie in ({"sentence": certificate.sentence[:-1]}, {"randomness": "dice"}, {"unit": "nobody"}):
+        with pytest.raises(errors.CertificateRejected, match=rf"{next(iter(lie))} is not what its plan gives"):
+            od.verify(certificate.model_copy(update=lie))
+
+
+def test_numbers_of_another_wording_are_compared(released):
+    """With the sentences out of the way, an edit of any other field is rejected or named."""
+    certificate = released[1]["mean"].certificate.model_copy(update={"wording": OTHER})
+    assert missed_edits(certificate) == []
+
+
+def test_marks_that_decide_are_fields_and_no_sentence_takes_them_back(released):
+    """What may be published follows from fields, whatever the first line says."""
+    certificate = released[1]["beta"].certificate
+    clean = certificate.model_copy(update={"sentence": "Exact."})
+    seeded = clean.model_copy(update={"seeded": True})
+    unproven = clean.model_copy(update={"mechanism": certificate.mechanism.model_copy(update={"proven": False})})
+    answers = [one.may_publish().partition("? ")[2][:4] for one in (clean, seeded, unproven)]
+    assert answers == ["Yes:", "No: ", "Only"]
+    with pytest.raises(errors.CertificateRejected, match="proven"):
+        od.verify(unproven.model_copy(update={"wording": OTHER}))
+
+
+@pytest.mark.finding("reliability N7", commit="8a7c0fb")
+def test_verify_prints_which_fields_it_did_not_check(released, tmp_path, capsys, monkeypatch):
+    certificate = released[1]["beta"].certificate.model_copy(update={"second_opinion": "audited by NIST"})
+    od.Release(certificate).save(tmp_path / "release.json")
+    monkeypatch.setattr("sys.argv", ["onedraw", "verify", str(tmp_path / "release.json")])
+    with pytest.raises(SystemExit) as done:
+        raise SystemExit(cli.main())
+    printed = capsys.readouterr().out
+    assert not done.value.code
+    for name in ("second_opinion", "software", "prepared_at", "ledger", "draw.values"):
+        assert name in printed
+    assert "audited" not in printed
 
 
 def test_alone_the_answer_is_consistent_and_with_the_ledger_authentic(released):

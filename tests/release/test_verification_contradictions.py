@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import sqlite3
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,8 @@ import pytest
 
 import onedraw as od
 from onedraw import errors
+from onedraw.ledger import Kind, Reservation
+from onedraw.ledger.events import INSERT, Position, new_event
 from onedraw.release.certificate import Certificate
 from tests.release.cases import edited, mutations, torn
 
@@ -172,6 +176,43 @@ def test_a_spend_on_persons_is_not_one_on_records(insider):
         od.verify(certificate, ledger=ledger)
 
 
+def overspent(folder):
+    """A release of ε = 8 in a ledger with a budget of 1: its reservation was inserted into the database, with the right hashes."""
+    plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(8.0, 1e-6), n=50)
+    donor = od.Ledger.open(folder / "donor.db", create=True)
+    donor.init("p", od.ApproxDP(500.0, 1e-3))
+    document = od.release(plan, np.zeros(50), ledger=donor, dataset="p").certificate.model_dump(mode="json")
+    content = {name: value for name, value in donor.events("p")[1].payload.items() if name not in ("library", "time")}
+    ledger = od.Ledger.open(folder / "over.db", create=True)
+    ledger.init("p", od.ApproxDP(1.0, 1e-5))
+    event = new_event(Position(2, ledger.head()), Kind.RESERVED, entry="e" * 32, dataset="p", content=content)
+    with sqlite3.connect(folder / "over.db") as connection:
+        connection.execute(INSERT, asdict(event) | {"payload": event.text})
+    connection.close()
+    document["ledger"] = {"dataset": "p", "entry": event.entry, "head": event.hash}
+    certificate = Certificate.model_validate(document)
+    ledger.settle(Reservation(event.entry, "p", event.hash), certificate.digest)
+    return ledger, certificate
+
+
+@pytest.mark.finding("reliability N6", commit="8a7c0fb")
+def test_verify_with_ledger_over_its_budget_is_refused(tmp_path):
+    ledger, certificate = overspent(tmp_path)
+    assert not ledger.verify().ok
+    assert od.verify(certificate).answer == "consistent"
+    with pytest.raises(errors.CertificateRejected, match="over its budget"):
+        od.verify(certificate, ledger=ledger)
+
+
+def test_verify_repeats_the_remarks_of_the_ledger(insider, monkeypatch):
+    ledger, plan = insider
+    certificate = insiders_release(ledger, plan, plan.guarantee.promise)
+    state = replace(ledger.verify(), remarks=("kept only if every promise was fixed",))
+    monkeypatch.setattr(type(ledger), "verify", lambda *_: state)
+    found = od.verify(certificate, ledger=ledger)
+    assert (found.answer, found.remarks) == ("authentic", state.remarks)
+
+
 # ── forms that the JSON schema refuses ───────────────────────────────────────────────────────────────────────
 
 
@@ -247,18 +288,15 @@ def test_whatever_is_malformed_is_rejected_in_words(released, verified, where, v
 
 
 @pytest.mark.finding("C3")
-def test_the_finest_lattice_there_is_needs_no_warning(released, verified):
-    """Every double lies on it; with the ledger the edit is found."""
-    document, ledger = released
+def test_finest_lattice_is_refused_without_a_warning(released, verified):
+    """Every double lies on it, so it says nothing: also where all sentences agree with it."""
+    document, _ = released
     finest = edited(document, ("lattice",), 5e-324)
-    with pytest.raises(errors.CertificateRejected, match="assumptions"):
-        verified(finest)
     spacing = repr(document["lattice"])
     for note in finest["assumptions"]:
         note["statement"] = note["statement"].replace(f"lattice {spacing}", "lattice 5e-324")
-    assert verified(finest) == "consistent"
-    with pytest.raises(errors.CertificateRejected):
-        verified(finest, ledger=ledger)
+    with pytest.raises(errors.CertificateRejected, match="lattice"):
+        verified(finest)
 
 
 @pytest.mark.finding("C3")
@@ -354,8 +392,35 @@ def test_a_text_that_would_forge_the_verifiers_answer_is_rejected(released, writ
         od.verify(Certificate.model_validate(document))
 
 
-@pytest.mark.finding("B3")
-@pytest.mark.parametrize("mark", ["\n", "\x1b[8m", "\u202e", "\x9b", "\ud800"])
+INVISIBLE = ["\u200b", "\ufeff", "\u00ad", "\u3164", "\U000e0041"]
+HIDDEN = pytest.mark.finding("reliability N7", commit="8a7c0fb")
+
+
+@HIDDEN
+@pytest.mark.parametrize("mark", INVISIBLE)
+def test_verify_rejects_a_text_with_invisible_characters(released, written, mark):
+    document = edited(released[0], ("second_opinion",), f"agreed{mark}")
+    with pytest.raises(errors.CertificateRejected, match="cannot be shown"):
+        od.verify(written(document))
+
+
+@HIDDEN
+@pytest.mark.parametrize("mark", INVISIBLE)
+def test_reserve_refuses_a_label_with_invisible_characters(insider, mark):
+    with pytest.raises(errors.LedgerError, match="printable"):
+        insider[0].reserve("p", od.PureDP(0.1), label=f"mean{mark} age")
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *(
+            pytest.param(mark, marks=pytest.mark.finding("B3"))
+            for mark in ["\n", "\x1b[8m", "\u202e", "\x9b", "\ud800"]
+        ),
+        *(pytest.param(mark, marks=HIDDEN) for mark in INVISIBLE),
+    ],
+)
 def test_a_note_that_acts_on_a_terminal_is_refused_before_anything_is_spent(tmp_path, mark):
     ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("p", od.ApproxDP(5.0, 1e-3))

@@ -4,10 +4,12 @@ import re
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import onedraw as od
+from onedraw.models.sums.exact_sums import matrix_deviation
 from onedraw.planning import Regression, choose
-from onedraw.report import report_html
+from onedraw.report import report_html, tables
 from onedraw.report.pictures import STRONGEST, heat_map
 from onedraw.report.tables import Correlations, correlation_words, correlations
 from tests.report.cases import Page, outside_loads
@@ -80,15 +82,56 @@ def test_a_release_that_measured_nothing_has_no_heat_map(releases):
 
 
 def test_noise_cannot_make_a_correlation_larger_than_1_or_of_a_negative_variance(fits):
-    fit = fits["logistic"]
-    noisy = {**fit.certificate.draw.stages, "moments": [1.0, 3.0, 4.0, 1.0, 1.0, -0.1]}
-    draw = fit.certificate.draw.model_copy(update={"stages": noisy})
-    found = correlations(fit.certificate.model_copy(update={"draw": draw}), fit.plan)
+    found = rare_levels(fits["logistic"], [100.0, 300.0, 400.0, 100.0, 100.0, -10.0])
     assert found.values[1][0] == 1.0
     assert np.isnan(found.values[2]).all()
     words = correlation_words(Correlations(("a", "b", "c"), ((), (1.0,), (float("nan"), -0.25)), 0.1))
     assert words["lines"][2]["values"] == ["unknown", "−0.25"]
     assert words["strongest"] == "The strongest is +1.00, of a and b."
+
+
+def rare_levels(fit, moments):
+    """The correlations of a fit whose second moments are these, in units of their noise."""
+    problem = fit.plan.mechanism.problem(fit.plan)
+    noise = matrix_deviation(problem.numbers["moments_noise"], 3, pure=problem.pure)
+    stages = {**fit.certificate.draw.stages, "moments": [noise * entry for entry in moments]}
+    draw = fit.certificate.draw.model_copy(update={"stages": stages})
+    return correlations(fit.certificate.model_copy(update={"draw": draw}), fit.plan)
+
+
+@pytest.mark.finding("newcomer S6", commit="8a7c0fb")
+def test_headline_is_a_correlation_that_exceeds_its_own_noise(fits):
+    """Of rare levels the noise may be all of it: 0.44 with noise 0.23, beside 0.30 with noise 0.05."""
+    found = rare_levels(fits["logistic"], [100.0, 6.0, 4.0, 0.0, 1.5, 2.9])
+    assert found.values[1][0] == pytest.approx(0.30, abs=0.01)
+    assert found.values[2][1] == pytest.approx(0.44, abs=0.01)
+    assert f"{found.names[0]} and {found.names[1]}" in correlation_words(found)["strongest"]
+
+
+def test_doubtful_correlations_are_blank_and_have_their_noise(fits):
+    words = correlation_words(rare_levels(fits["logistic"], [100.0, 6.0, 4.0, 0.0, 1.5, 2.9]))
+    assert words["lines"][2]["values"] == ["+0.00 ± 0.04", "+0.44 ± 0.23"]
+    assert words["lines"][2]["picture"].count("unknown") == 2
+    assert "unknown" not in words["lines"][1]["picture"]
+
+
+@pytest.mark.finding("newcomer S6", commit="8a7c0fb")
+def test_column_whose_variance_may_be_noise_has_no_correlation(fits):
+    found = rare_levels(fits["logistic"], [100.0, 6.0, 4.0, 0.0, 1.5, 1.5])
+    assert np.isnan(found.values[2]).all()
+    assert correlation_words(rare_levels(fits["logistic"], [1.0] * 6))["strongest"].startswith("No correlation")
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_independent_rare_levels_are_named_at_most_once_in_twenty(pure):
+    generator, named, runs = np.random.default_rng(2), 0, 200
+    variances = np.geomspace(3.0, 100.0, 8)
+    for _ in range(runs):
+        noise = generator.normal(size=(8, 8))
+        second = np.diag(variances) + np.tril(noise, -1) / np.sqrt(2.0) + np.diag(np.diag(noise))
+        found = tables.noisy_correlations(tuple("abcdefgh"), second + np.tril(second, -1).T, 1.0, 10**6, pure=pure)
+        named += not correlation_words(found)["strongest"].startswith("No")
+    assert stats.binom.sf(named - 1, runs, 0.05) > 1e-4
 
 
 def test_a_strip_has_a_cell_for_each_column_before_it_with_its_sign():

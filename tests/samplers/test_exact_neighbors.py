@@ -16,9 +16,14 @@ from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.models import Summary, distributions
 from onedraw.privacy import GaussianDP, RenyiDP
 
+try:
+    from onedraw.release import lattice
+except ImportError:  # the reviewed commit has no such file, and refuses no lattice
+    lattice = None
+
 COUNTS = (1e-12, 1.0, 1e12, 2.0**53)
 PAIRS = [(one, one) for one in COUNTS] + [(1e-12, 2.0**53), (1.0, 1e12), (2.0**53, 1.0)]
-ASKED = [(od.ApproxDP(1.0, 1e-6), 2**31), (od.RenyiDP.at(2.0, 0.5), 2)]
+ASKED = [(od.ApproxDP(1.0, 1e-6), 2**31 - 2), (od.RenyiDP.at(2.0, 0.5), 3)]
 EXACT = od.samplers.Exact()
 
 
@@ -80,12 +85,11 @@ def neighbors(model, n):
 
 def planned(model, mechanism, budget, n):
     """The plan, or None where it is refused before a charge: by the calibration, the sampler or the lattice."""
-    from onedraw.release import lattice  # of the reviewed commit there is none
-
     try:
         plan = od.calibrate(mechanism, model, budget, n=n)
         EXACT.exactness(plan)
-        lattice.spacing_for(plan, EXACT, None)
+        if lattice is not None:
+            lattice.spacing_for(plan, EXACT, None)
     except (PromiseRefused, WrongCall):
         return None
     return plan
@@ -149,8 +153,10 @@ def test_every_family_has_extreme_options():
     assert set(MODELS) == {family.kind for family in models.FAMILIES}
 
 
-@pytest.mark.finding("reliability N2", commit="8a7c0fb")
-@pytest.mark.parametrize("kind", sorted(MODELS))
+FOUND = {"mean": pytest.mark.finding("reliability N2", commit="8a7c0fb")}
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=FOUND.get(kind, ())) for kind in sorted(MODELS)])
 def test_neighbor_laws_keep_the_promise_or_are_refused(kind):
     kept = refused = 0
     with mpmath.workdps(120):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -176,16 +177,22 @@ TRIED_AGAIN = " but γ₂, for the work of another attempt"
 def _unfinished(events: list[Any], most: int = 10) -> list[str]:
     """Charges under which nothing has left yet, and how each is finished; the newest of many."""
     settled = {event.entry for event in events if event.kind == "settled"}
+    begun = {event.payload["of"] for event in events if event.kind == "attempted"}
     found = [event for event in events if event.kind == "reserved" and event.entry not in settled]
     lines = [
         f"Paid for and not finished, unless it is running now: {event.payload['label'] or 'a release'}. Give its command "
-        f"again with --resume {event.entry}, which charges nothing more{TRIED_AGAIN if event.payload.get('timing') else ''}."
+        f"again with --resume {event.entry}, which charges nothing more{TRIED_AGAIN if padded(event, begun) else ''}."
         for event in found[-most:]
     ]
     return [
         *lines,
         *([f"{len(found) - most} earlier ones are not finished either; --json has all."] if found[most:] else []),
     ]
+
+
+def padded(event: Any, begun: Collection[str]) -> bool:
+    """Return whether finishing a reservation draws padded work again, which is charged; before format 4 a first draw was not noted."""
+    return bool(event.payload.get("timing")) and (event.entry in begun or "plan" in event.payload)
 
 
 def _totals(name: str, summary: dict[str, Any]) -> list[str]:

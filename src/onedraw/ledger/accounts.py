@@ -261,7 +261,7 @@ class Entry:
     timing: float = 0.0
     """γ₂ of a padded draw."""
     begun: bool | None = False
-    """Whether a padded draw was begun under it, which the reservation has paid; None in formats that did not note it."""
+    """Whether a padded draw, which the reservation has paid, was begun under it; None in formats that did not note it."""
 
 
 @dataclass(eq=False)
@@ -312,6 +312,7 @@ class Accounts:
         if event.kind == Kind.DATASET_OPENED:
             _require(account is None, f"the dataset {event.dataset!r} is opened a second time")
             unit, note = Unit.from_dict(content["unit"]), content["note"]
+            _require(isinstance(note, str), "a text was expected in its payload")
             return Account(event.dataset, unit=unit, note=note, **_budget(content))
         if account is None:
             raise _Impossible(f"the dataset {event.dataset!r} was never opened")
@@ -355,9 +356,8 @@ class Accounts:
         return account.charged(spend.promise, gamma=spend.gamma, part=part, delta=stated)
 
 
-REMARKS = frozenset({"request", "by", "note", "purpose"})
-"""Texts that may be null."""
-TEXTS = frozenset({"certificate", "fingerprint", "of", "partition"}) | REMARKS  # of what an event says
+TEXTS = frozenset({"certificate", "fingerprint", "of", "partition"})  # of what an event says
+REMARKS = frozenset({"request", "by", "note", "purpose"})  # texts, or null
 
 
 class _Impossible(Exception):
@@ -378,10 +378,8 @@ def _content(event: Event) -> dict[str, Any]:
         check_format(content["format"])  # before its fields: a newer format may have others
     known = frozenset(content) in (FIELDS[event.kind], *EARLIER_FIELDS.get(event.kind, ()))
     _require(known and canonical(content) == event.text, f"its payload does not have the form of {event.kind!r}")
-    opened = event.kind == Kind.DATASET_OPENED  # whose note is a text, if an empty one
-    texts = (
-        content[name] for name in TEXTS & content.keys() if content[name] is not None or opened or name not in REMARKS
-    )
+    texts = [content[name] for name in TEXTS & content.keys()]
+    texts += [content[name] for name in REMARKS & content.keys() if content[name] is not None]
     _require(all(isinstance(text, str) for text in texts), "a text was expected in its payload")
     return content
 

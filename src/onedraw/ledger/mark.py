@@ -304,7 +304,7 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
         last = chain.last().sequence
         raise LedgerError(
             f"The ledger at {place} ends at event {last}, but its mark has seen event {mark.sequence}: "
-            f"{mark.sequence - last} events are lost, spends perhaps among them. An older copy was put back, or the "
+            f"{count_of_events(mark.sequence - last)} lost, spends perhaps among them. An older copy was put back, or the "
             "ledger was used under two paths. Nothing was charged. Put the newer ledger back. If it no longer exists, see "
             f"`onedraw ledger restore {place} --help`."
         )
@@ -314,6 +314,11 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
             "spends may be missing. Nothing was charged. Put back the ledger that the mark belongs to, or see "
             f"`onedraw ledger restore {place} --help`."
         )
+
+
+def count_of_events(count: int) -> str:
+    """Return "1 event is" or "2 events are", for messages."""
+    return "1 event is" if count == 1 else f"{count} events are"
 
 
 def check_not_moved(place: str, mark: Mark) -> None:

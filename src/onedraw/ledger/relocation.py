@@ -32,7 +32,7 @@ from onedraw.errors import CannotWrite, LedgerError
 from .accounts import Accounts
 from .database import BEFORE_ALL, Writer
 from .events import START, Event, Kind, Position, broken, new_event, read_chain
-from .mark import Mark, compare, sync_folder
+from .mark import Mark, compare, count_of_events, sync_folder
 from .storage import SQLiteStorage, storage_at
 
 
@@ -228,7 +228,7 @@ def _check_confirmed(storage: SQLiteStorage, events: Sequence[Event], mark: Mark
     if mark is not None and _lost(events, mark):
         raise LedgerError(
             f"{here} Its mark has seen event {mark.sequence}, head {mark.head}, which is not in it: at least "
-            f"{_lost(events, mark)} events are lost. Nothing was changed. Look for a newer copy. {way}"
+            f"{count_of_events(_lost(events, mark))} lost. Nothing was changed. Look for a newer copy. {way}"
         )
     missing = [head for head in heads if head not in known]
     if missing:

@@ -14,7 +14,7 @@ How much noise a budget asks for is found by `mechanisms.perturbed_mode`. Nothin
 | huberised hinge over h | [−1, 0] | 1 | 1/h | ``slopes(1, 0, …)`` |
 | Huber at t | [−t, t] | t | 1 | ``slopes(t, t, …)`` |
 | log-cosh at t | [−t, t] | t | 1 | relieved: c = 2r²/Λ, or any smaller c with κ₀ = ``relieved_base(…)`` |
-| quantile τ over h | [−τ, 1−τ] | max(τ, 1−τ) | 1/h | ``slopes(τ, 1−τ, …)`` |
+| quantile τ over h | [−τ, 1−τ] | max(τ, 1−τ) | 1/2h | ``slopes(τ, 1−τ, …)`` |
 | counts up to Y | [−y, Y−y], y the record's own | Y | ``count_curvature(Y)`` | ``count_slopes(Y, …)`` |
 | K classes, softmax | p − e_y | √2 | ½ | ``softmax(K, …)`` |
 """

@@ -23,7 +23,7 @@ DEFAULT_BITS = 20
 """The default spacing, 2^(⌊log₂ prior sd⌋ − 20), is about a millionth of the prior's spread: far below any private uncertainty."""
 
 MIN_ROUNDINGS = 2.0**20
-"""Least spacing, in float errors of the draw: the privacy loss then changes by less than 2⁻¹⁷ (lattice.md)."""
+"""Least spacing, in float errors of the draw: the privacy loss of a number then changes by less than 2⁻¹⁶ (lattice.md)."""
 
 NEAR_TIE = 2.0**-40
 """Distance from the middle between two steps, relative to the steps, within which floats are not trusted to round."""

@@ -67,6 +67,7 @@ def release(
     | --- | --- |
     | ``data`` has another n than the plan | `CountMismatch`, nothing spent |
     | the budget left is too small | `BudgetSpent`, nothing drawn |
+    | ``lattice`` finer than double precision can answer for | `WrongCall`, nothing spent |
     | ``random_state`` given | charged like any other, marked "not private" |
     | ``ledger=None`` | allowed from Python only; the first line says so |
     | ``timing="padded"`` | the same draw after a public amount of work, which the certificate's second line covers; refused where a sampler cannot |

@@ -7,8 +7,8 @@ shown, which together are the public n.
 
 **Correlations** were released, each with an interval, or are read off the second moments that a fit published on its way:
 Σ x̄x̄ᵀ about the published mean, a lower triangle row by row, the response last where it was measured, with noise on every
-entry (mathematics-3 §1). A correlation is a quotient of them: clipped to [−1, 1], and not known where noise has left a column
-no variance.
+entry (mathematics-3 §1). A correlation is a quotient of them: clipped to [−1, 1], and not known if a column's variance does not
+exceed its noise. Each has a noise of its own, and only those that exceed it are painted and named.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from onedraw.defaults import LEVEL
 from onedraw.mechanisms import Measured, Moments, PerturbedMode
 from onedraw.models import Model, Table
+from onedraw.models.moments.result import matrix_quantile, normal_quantile
 from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.models.tables.table import Side
@@ -97,12 +98,21 @@ def cross_of(model: Table, target: str | None, values: Sequence[float], words: S
 @dataclass(frozen=True)
 class Correlations:
     """Names in order; ``values`` row by row below the diagonal, NaN where not known; ``noise`` a typical one's deviation.
-    ``intervals``, where there are any, are ends of each in the same order."""
+
+    In the same order, where there are any: ``intervals`` the ends of each, ``errors`` the noise of each, and ``doubtful``
+    whether noise may be all of it, allowing for all pairs together (Bonferroni, 5 %).
+    """
 
     names: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     noise: float
     intervals: tuple[tuple[tuple[float, float], ...], ...] = ()
+    errors: tuple[tuple[float, ...], ...] = ()
+    doubtful: tuple[tuple[float, ...], ...] = ()
+
+    def is_clear(self, row: int, column: int) -> bool:
+        """Return whether a correlation is known and exceeds its noise."""
+        return not (math.isnan(self.values[row][column]) or (self.doubtful and self.doubtful[row][column]))
 
 
 def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
@@ -123,14 +133,37 @@ def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
         low, high = result.correlation_interval(LEVEL)
         given = np.where(np.isfinite(low), result.correlation, np.nan)  # NaN where noise leaves too little of a column
         intervals = tuple(tuple(zip(*ends, strict=True)) for ends in zip(below(low), below(high), strict=True))
-        return Correlations(names, below(given), median(np.hypot(*result.correlation_errors)), intervals)
-    second = symmetric(np.asarray(moments, dtype=np.float64), len(names))
-    diagonal = np.diag(second)
-    deviation = np.sqrt(np.where(diagonal > 0.0, diagonal, np.nan))  # NaN where noise has made a variance 0 or less
-    sizes = np.outer(deviation, deviation)
-    found = np.clip(second / sizes, -1.0, 1.0)
+        errors, p_values = np.hypot(*result.correlation_errors), np.zeros(low.shape)
+        p_values[np.tril_indices(len(names), -1)] = result.p_values[2 * len(names) :]
+        doubtful = below(~(p_values * pair_count(names) < 1.0 - LEVEL))
+        return Correlations(names, below(given), median(errors), intervals, doubtful=doubtful)
     noise = matrix_deviation(problem.numbers["moments_noise"], len(names), pure=problem.pure)
-    return Correlations(names, below(found), math.sqrt(0.5) * noise / median(sizes))
+    second = symmetric(np.asarray(moments, dtype=np.float64), len(names))
+    return noisy_correlations(names, second, noise, plan.n, pure=problem.pure)
+
+
+def noisy_correlations(names: tuple[str, ...], second: Any, noise: float, n: int, *, pure: bool) -> Correlations:
+    """Return the correlations in noisy second moments; ``noise`` is the deviation of an entry on the diagonal.
+
+    A column has none if its variance does not exceed its noise, allowing for all columns. The noise of the others is
+    that of the product, and of both variances.
+    """
+
+    def bound(count: int) -> float:
+        level = 1.0 - (1.0 - LEVEL) / count
+        return matrix_quantile(len(names), level) if pure else normal_quantile(level)
+
+    diagonal = np.diag(second)
+    variance = np.where(diagonal > bound(len(names)) * noise, diagonal, np.nan)
+    sizes, relative = np.sqrt(np.outer(variance, variance)), (noise / variance) ** 2
+    found = np.clip(second / sizes, -1.0, 1.0)
+    errors = np.sqrt(0.5 * (noise / sizes) ** 2 + found**2 / 4.0 * np.add.outer(relative, relative))
+    doubtful = ~(np.abs(found) > bound(pair_count(names)) * np.sqrt(errors**2 + 1.0 / n))
+    return Correlations(names, below(found), median(errors), errors=below(errors), doubtful=below(doubtful))
+
+
+def pair_count(names: Sequence[str]) -> int:
+    return len(names) * (len(names) - 1) // 2
 
 
 def below(matrix: Any) -> tuple[tuple[float, ...], ...]:
@@ -150,21 +183,32 @@ def correlation_words(found: Correlations | None) -> dict[str, Any] | None:
         return None
     pairs = [
         (value, found.names[j], name)
-        for row, name in zip(found.values, found.names, strict=True)
+        for k, (row, name) in enumerate(zip(found.values, found.names, strict=True))
         for j, value in enumerate(row)
-        if not math.isnan(value)
+        if found.is_clear(k, j)
     ]
     strongest = "No correlation can be told from the noise."  # for whoever cannot see the picture, and as its caption
     if pairs:
         value, one, other = max(pairs, key=lambda pair: (abs(pair[0]), *pair))
         strongest = f"The strongest is {signed(value)}, of {one} and {other}."
-    plot, ends, last = pictures.heat_map(found.values), found.intervals, len(found.names) - 1
+    # a fit's correlations have no intervals: the picture leaves out those that noise may be all of
+    painted = [
+        [value if found.intervals or found.is_clear(k, j) else math.nan for j, value in enumerate(row)]
+        for k, row in enumerate(found.values)
+    ]
+    plot, ends, last = pictures.heat_map(painted), found.intervals, len(found.names) - 1
+
+    def words(k: int, j: int) -> str:
+        value = found.values[k][j]
+        if math.isnan(value):
+            return signed(value)
+        beside = f" ({signed(ends[k][j][0])} to {signed(ends[k][j][1])})" if ends else ""
+        return signed(value) + beside + (f" ± {found.errors[k][j]:.2f}" if found.errors else "")
+
     return {
         "lines": [
-            {"number": k + 1, "name": name, "picture": plot.pictures[k - 1] if k else None, "values": [
-                signed(value) + (f" ({signed(ends[k][j][0])} to {signed(ends[k][j][1])})" if ends and value == value else "")
-                for j, value in enumerate(found.values[k])
-            ]}
+            {"number": k + 1, "name": name, "picture": plot.pictures[k - 1] if k else None,
+             "values": [words(k, j) for j in range(len(found.values[k]))]}
             for k, name in enumerate(found.names)
         ],
         "level": f"{100 * LEVEL:g} %" if found.intervals else None,

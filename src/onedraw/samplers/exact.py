@@ -41,9 +41,9 @@ class Exact(Sampler):
                 "sampler the release chooses one."
             )
         count, model = len(plan.model.parameter_names), plan.model
-        # of one draw: two for each number, or tries at a ball, of which 3.2(d+2) are expected at most (ball.md)
+        # of one draw: two for each of the two parts of a number, or tries at a ball, of which 3.2(d+2) are expected at most (ball.md)
         on_ball = isinstance(model, ConvexModel) and model.radius is not None
-        variates = plan.draws * (TRIES * (count + 2) ** 2 if on_ball else 2 * count)
+        variates = plan.draws * (TRIES * (count + 2) ** 2 if on_ball else 4 * count)
         check_delta(plan, plan.guarantee.promise, variates, randomness=self.randomness)
         return privacy.Exact(numeric=NUMERIC_MODEL)
 

@@ -29,6 +29,9 @@ from onedraw.plans import Plan
 from onedraw.samplers.randomness import BOTH, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sampler
 
+NOISE_BITS = 16
+"""Real noise on sums is published to this many bits of its scale: 2³⁰ times coarser than the floats it is drawn in."""
+
 LEAST_STEPS = 2.0**20
 """The smallest deviation, in lattice steps, for which the discrete law is taken for the rounded continuous one."""
 
@@ -99,7 +102,7 @@ class Noise:
         """Sums in whole steps, with noise of this size in their own unit; ``each`` multiplies that of single entries."""
         sizes = np.ones(len(sums)) if each is None else each
         if self.pure:
-            return self._on_lattice(sums + steps * self.real(len(sums), noise) * sizes) / steps
+            return _added(sums, steps * self.real(len(sums), noise) * sizes, steps * noise) / steps
         return self._each(sums, noise * steps * sizes) / steps
 
     def triangle(self, sums: Integers, steps: float, noise: float) -> Array:
@@ -109,7 +112,7 @@ class Noise:
         if not self.pure:
             return self.vector(sums, steps, noise, triangle_scale(size))
         drawn = drawn_matrices(self.generator, noise, size, 1, pure=True)[0]
-        return self._on_lattice(sums + steps * drawn[np.tril_indices(size)]) / steps
+        return _added(sums, steps * drawn[np.tril_indices(size)], steps * noise) / steps
 
     def real(self, size: int, noise: float) -> Array:
         """A real vector of this law."""
@@ -134,7 +137,7 @@ class Noise:
         for deviation in np.unique(deviations).tolist():
             here = deviations == deviation
             if not is_secure(self.generator):
-                noisy[here] = self._on_lattice(sums[here] + deviation * self.generator.standard_normal(here.sum()))
+                noisy[here] = _added(sums[here], deviation * self.generator.standard_normal(here.sum()), 1.0)
             elif LEAST_STEPS <= deviation < 2.0**60:
                 noisy[here] = measurement("gaussian", int(here.sum()), deviation).release(sums[here])
             else:
@@ -144,6 +147,12 @@ class Noise:
                 )
         return noisy
 
-    @staticmethod
-    def _on_lattice(values: Array) -> Array:
-        return np.asarray(np.rint(values) + 0.0)
+
+def _added(sums: Integers, noise: Array, scale: float) -> Array:
+    """Add real noise of this scale to whole sums, exactly: in whole numbers, which a float from 2⁵³ on would round.
+
+    The result is rounded to `NOISE_BITS` bits of the scale, so that no digit of a sum shows where the noise has none.
+    """
+    unit = 1 << max(0, math.floor(math.log2(scale)) - NOISE_BITS)
+    exact = (int(value) + int(added) for value, added in zip(sums, np.rint(noise).tolist(), strict=True))
+    return np.array([float((value + unit // 2) // unit * unit) for value in exact])

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import onedraw as od
+from onedraw.mechanisms.candidates_layout import shares
+from onedraw.models.convex.number_losses import SquaredLoss
 from onedraw.planning import Regression, choose, expected_error, simulated_error
+from onedraw.release.intervals import moments
 from onedraw.release.intervals.moments import design_of, moments_of
 from tests.release.intervals.cases import OfRecords
 
@@ -38,14 +41,14 @@ def test_a_closed_form_is_met_exactly():
     plan = choose(LINEAR, od.ApproxDP(20.0, 1e-6), n=4000, mechanism="least-squares gdp").best
     design = dataclasses.replace(design_of(plan, effect=0.3, noise=0.5), limit=math.inf)
     weight, n = plan.parameters["weight"], plan.n
-    moments = np.diag([1 / 3, 1 / 3, 1 / 3, 1.0])
-    precision = n * weight * moments + np.diag(plan.model.prior.precision(4))
+    second = np.diag([1 / 3, 1 / 3, 1 / 3, 1.0])
+    precision = n * weight * second + np.diag(plan.model.prior.precision(4))
     found = moments_of(plan, design)
     assert np.allclose(found.drawing, np.linalg.inv(precision), rtol=1e-6)
-    assert np.allclose(found.mean, found.truth @ (n * weight * np.linalg.inv(precision) @ moments).T, atol=1e-9)
-    shrunk = np.linalg.inv(precision) @ (n * weight**2 * 0.25 * moments) @ np.linalg.inv(precision)
+    assert np.allclose(found.mean, found.truth @ (n * weight * np.linalg.inv(precision) @ second).T, atol=1e-9)
+    shrunk = np.linalg.inv(precision) @ (n * weight**2 * 0.25 * second) @ np.linalg.inv(precision)
     assert np.allclose(np.diagonal(found.sampling.mean(axis=0)), np.diag(shrunk), rtol=0.1)
-    assert np.allclose(np.diagonal(found.plain.mean(axis=0)), 0.25 / n / np.diag(moments), rtol=1e-6)
+    assert np.allclose(np.diagonal(found.plain.mean(axis=0)), 0.25 / n / np.diag(second), rtol=1e-6)
 
 
 def test_the_law_of_one_data_set_is_that_of_its_chains():
@@ -110,3 +113,24 @@ def test_what_auto_picks_is_close_to_the_best_that_is_proven(question):
             assert choice.expected.private == pytest.approx(found.private, rel=0.25 if measured else 0.2)
     assert len(errors) >= 4
     assert errors[0] <= 1.3 * min(errors)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_mean_of_rounds_of_least_squares_is_a_closed_form(rounds):
+    """A pick of weight pw has mean S·nwp·M·θ and covariance S = (nwp·M + P)⁻¹; picks are weighted by p and independent."""
+    plan = choose(LINEAR, od.ApproxDP(20.0, 1e-6), n=4000, mechanism="least-squares gdp").best
+    average = moments._Average(
+        dataclasses.replace(design_of(plan, effect=0.3, noise=0.5), limit=math.inf), SquaredLoss()
+    )
+    n, weight, precision, location = 300, 0.02, np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, 0.1)
+    M = average.rows.T @ average.rows / len(average.rows)
+    mean, drawing, follow = 0.0, np.zeros((4, 4)), np.zeros((4, 4))
+    for part in map(float, shares(rounds)):
+        spread = np.linalg.inv(n * part * weight * M + np.diag(precision))
+        mean = mean + part * (average.truths @ (n * part * weight * M) + precision * location) @ spread
+        drawing, follow = drawing + part**2 * spread, follow + part * (part * weight) * spread
+    found = average.rounds(n, weight, precision, location, rounds=rounds)
+    np.testing.assert_allclose(found[0], mean, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found[2], np.broadcast_to(drawing, found[2].shape), rtol=1e-9, atol=1e-12)
+    variability = average.derivatives(found[0], found[2])[2]
+    np.testing.assert_allclose(found[1], n * follow @ variability @ follow, rtol=1e-9, atol=1e-12)

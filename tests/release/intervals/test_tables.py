@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 import onedraw as od
 from onedraw.mechanisms import AddedNoise
 from onedraw.mechanisms.added_noise import expected_noise
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.conjugate.family import binomial
+from onedraw.release.intervals import tables
 from onedraw.release.intervals.noise_law import law_of
 from onedraw.release.intervals.tables import NoisyCount, _share, table_interval
 from onedraw.samplers import seeded_generator
@@ -175,3 +177,98 @@ def test_the_interval_of_a_mean_covers_whatever_the_column_is_like(draw, n):
         low, high, *_ = table_interval(plan, stages, 0.9)
         hits += low[0] <= truth <= high[0]
     assert hits / 300 > 0.89 - 3 * math.sqrt(0.9 * 0.1 / 300)
+
+
+# Against closed forms, with plain normal noise
+
+
+class NormalNoise:
+    """Noise with a normal tail, in place of the discrete laws."""
+
+    def __init__(self):
+        self.asked = []
+
+    def deviation(self, factors):
+        return float(np.linalg.norm(factors))
+
+    def beyond(self, x, factors, sampling):
+        return special.ndtr(-np.asarray(x) / math.hypot(sampling, self.deviation(factors)))
+
+    def quantile(self, level, factors, sampling):
+        self.asked.append((level, factors))
+        return float(special.ndtri(0.5 + level / 2.0)) * math.hypot(sampling, self.deviation(factors))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_inverted_ends_leave_half_of_alpha_on_each_side(level):
+    half = special.ndtri(0.5 + level / 2.0) * 5.0 / 100.0
+    low, high, *_ = tables._inverted(
+        lambda p: 100.0 * (0.4 - p), lambda p: (3.0, [4.0]), lambda p: (0.0, 0.0), NormalNoise(), level, 0.4, 100.0
+    )
+    assert (low, high) == pytest.approx((0.4 - half, 0.4 + half), abs=1e-8)
+
+
+def test_interval_of_a_sum_in_a_private_group_weighs_its_three_cells():
+    """Cells at 2, 4 and 6 with 3, 2 and 1 records: Σx = 20, and its noise is that of 2Z₀ + 4Z₁ + 6Z₂."""
+    table = NumberTable(2.0, 6.0, show="sum", by=("sex",), groups=(("f", "m"),))
+    law = NormalNoise()
+    cells = np.array([3.0, 2.0, 1.0]) * tables.STEPS
+    low, high, sampling, privacy = tables._of_private_group(table, cells, 6.0, 0.3, 0.1, law, 0.9, None)
+    (level, factors), deviation = law.asked[0], math.sqrt(4.0 + 16.0 + 36.0) / tables.STEPS
+    assert level == 0.9
+    assert factors == pytest.approx([2.0 / tables.STEPS, 4.0 / tables.STEPS, 6.0 / tables.STEPS])
+    assert (low + high) / 2 == pytest.approx(20.0)
+    assert (high - low) / 2 == pytest.approx(special.ndtri(0.95) * deviation)
+    assert (sampling, privacy) == (0.0, pytest.approx(deviation))
+
+
+# ── variances ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def variance_intervals(lower, upper, draw, n, runs):
+    """(data sets, 4): the ends, the estimate without noise, and the plain interval's width."""
+    plan = od.calibrate(AddedNoise(), NumberTable(lower, upper, show="variance"), od.PureDP(1.0), n=n)
+    generator, found = np.random.default_rng(3), []
+    for run in range(runs):
+        values = np.clip(draw(generator, n), lower, upper)
+        stages = NoisySums().run(plan.target(plan.model.summarise(values)), seeded_generator(run)).stages
+        low, high, *_ = table_interval(plan, stages, 0.95)
+        fourth, spread = ((values - values.mean()) ** 4).mean(), values.var()
+        found.append((low[0], high[0], spread, 2 * 1.96 * math.sqrt((fourth - spread**2) / n)))
+    return np.array(found)
+
+
+@pytest.mark.finding("mathematics M9", commit="8a7c0fb")
+@pytest.mark.parametrize(
+    ("upper", "draw", "most"),
+    [
+        (10.0, lambda g, n: g.exponential(1.0, n), 4.5),
+        (20.0, lambda g, n: g.lognormal(0.0, 1.0, n), 2.7),
+        (10.0, lambda g, n: g.normal(5.0, 1.5, n), 2.6),
+    ],
+    ids=["exponential", "log-normal", "normal"],
+)
+def test_variance_interval_is_narrower_than_one_for_both_tails(upper, draw, most):
+    """Widths over the plain interval's were 4.7, 3.0 and 2.7."""
+    low, high, _, plain = variance_intervals(0.0, upper, draw, 1000, 40).T
+    assert (high - low).mean() / plain.mean() < most
+
+
+@pytest.mark.finding("mathematics M9", commit="8a7c0fb")
+def test_variance_interval_of_the_worst_law_covers_but_not_always():
+    """All records at the ends, a few of them at the far one: the law that the interval is made for."""
+    runs = 300
+    low, high, *_ = variance_intervals(0.0, 1.0, lambda g, n: g.random(n) < 0.01, 200, runs).T
+    covered = int(((low <= 0.0099) & (high >= 0.0099)).sum())
+    assert stats.binom.cdf(covered, runs, 0.95) > 1e-3
+    assert covered < runs
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda g, n: np.zeros(n), lambda g, n: np.arange(n) % 2, lambda g, n: np.full(n, 0.3)]
+)
+def test_variance_interval_of_constant_or_halved_columns_stays_in_its_range(draw):
+    low, high, spread, _ = variance_intervals(0.0, 1.0, draw, 100, 10).T
+    assert (low >= 0.0).all()
+    assert (high <= 0.25 * 100 / 99 + 1e-12).all()
+    assert ((low <= spread) & (spread * 100 / 99 <= high)).sum() >= 8

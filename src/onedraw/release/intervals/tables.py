@@ -4,7 +4,8 @@
 | --- | --- | --- |
 | counts, sums | quantiles of the noise, exact for a single count | these records |
 | shares | inversion of binomial and noise, exact for one share, conservative where discrete | the population they are a sample of |
-| means, variances | normal sampling error with the private variance that came with them, and the noise's own law | the population |
+| means | normal sampling error with the private variance that came with them, and the noise's own law | the population |
+| variances | inversion of the worst sampling error for each variance, and the noise's own law | the population |
 | shares and means of private groups | the same, inverted as a quotient of two noisy sums (Fieller) | the population |
 
 **The shown number.** Counts of several cells are shown as whole numbers, not negative, whose sum is public. Where no cell is cut
@@ -239,17 +240,22 @@ def raised(spread: float, noise: float, n: float) -> float:
 def _variance(
     table: NumberTable, t: float, spread: float, n: float, factors: list[float], mean: list[float], law: NoiseLaw, level: float,
 ) -> Ends:  # fmt: skip
-    """Var (x − m)² ≤ V·R² − V², R the farthest a record can be from the mean; the noise of the mean enters once linearly,
-    and once squared."""
-    noise, farthest = law.deviation(factors), max(t, 1.0 - t)
-    likely = min(raised(spread, noise, n), 0.25)
-    sampling = math.sqrt(max(likely * (farthest**2 - likely), 0.0) / n)
-    q = law.quantile(level, factors, sampling)
-    skewed = _edgeworth(level, n) * farthest**2 + law.quantile(level, mean, 0.0) ** 2
-    most, square = 0.25 * n / max(n - 1.0, 1.0), table.width**2
-    centre = min(max(spread, 0.0), most)
-    low, high = centre - q - skewed, centre + q + skewed
-    return square * min(max(low, 0.0), most), square * max(min(high, most), 0.0), square * sampling, square * noise
+    """Invert the worst law of each variance V: squares (x − m)² lie in [0, R²], R the farthest a record can be from the mean.
+
+    Their variance is at most V(R² − V) and their third central moment lies within −V and R² − V times that. The noise of
+    the mean enters once linearly, and once squared, which lowers the estimate.
+    """
+    farthest, most = max(t, 1.0 - t) ** 2, 0.25 * n / max(n - 1.0, 1.0)
+    centre, squared = min(max(spread, 0.0), most), law.quantile(level, mean, 0.0) ** 2
+    skewed = _edgeworth(level, n)
+    low, high, sampling, privacy = _inverted(
+        lambda p: centre - p * most,
+        lambda p: (math.sqrt(max(p * most * (farthest - p * most), 0.0) / n), factors),
+        lambda p: (skewed * max(farthest - p * most, 0.0) + squared, skewed * p * most),
+        law, level, centre / most, 1.0,
+    )  # fmt: skip
+    square = table.width**2
+    return square * most * low, square * most * high, square * sampling, square * privacy
 
 
 def _of_private_group(
