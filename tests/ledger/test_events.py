@@ -19,6 +19,9 @@ from onedraw.privacy import PureDP, Unit
 RESERVATION = {
     "promise": PureDP(0.25).to_dict(), "gamma": 0.0, "timing": None, "part": None, "seeded": False, "label": "", "plan": "",
 }  # fmt: skip
+TODAYS = {name: value for name, value in RESERVATION.items() if name != "plan"} | {
+    "delta": None, "fingerprint": "", "request": None, "by": None, "note": None, "purpose": None,
+}  # fmt: skip
 OPENING = {"budget": PureDP(1.0).to_dict(), "unit": Unit().to_dict(), "note": ""}
 
 
@@ -114,7 +117,7 @@ IMPOSSIBLE: dict[str, list[Step]] = {
     "cannot be read as 'top-up'": [BOOK, OPENED, (*TOPPED_UP[:3], {"budget": 3})],
     "does not have the form of 'closed'": [BOOK, OPENED, (*CLOSED[:3], {"reason": "none"})],
     "a text was expected": [BOOK, OPENED, RESERVED, (*SETTLED[:3], {"certificate": 7})],
-    "the δ must be null": [BOOK, OPENED, (*RESERVED[:3], {**RESERVATION, "timing": None, "delta": 1})],
+    "the δ must be null": [BOOK, OPENED, (*RESERVED[:3], {**TODAYS, "delta": 1})],
     f"reads up to {FORMAT}": [(*BOOK[:3], {"format": FORMAT + 1})],
     "about the ledger but names a dataset": [BOOK, OPENED, (Kind.MARKED, "e9", "patients", {})],
 }
