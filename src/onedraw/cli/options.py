@@ -7,7 +7,6 @@ much, and the `Options` of the question itself, whose words and defaults are pla
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +15,6 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import click
 import typer
 
 from onedraw.defaults import DELTA
@@ -126,13 +124,13 @@ class Spending:
             if report.resolve() == self.out.resolve():
                 raise CannotWrite(f"--out and --report are both {self.out}. Choose another name for the report.")
 
-    def charged(self, data: str) -> dict[str, Any]:
+    def charged(self, data: str, schema: Path | None = None) -> dict[str, Any]:
         """What a release is given: the ledger, opened; and this command, to be given again for the ledger's ENTRY if it is
         interrupted, places written as they may be shown, without passwords."""
         from onedraw.ledger import Ledger
 
         ledger, words = Ledger.open(self.ledger), sys.argv[1:]
-        words += _from_environment(words)
+        words = with_unnamed(words, schema=None if schema is None else str(schema), ledger=self.ledger)
         for place, printed in ((data, shown_place(data)), (self.ledger, ledger.place)):
             words = [word.replace(place, printed) for word in words]
         for index in [index for index, word in enumerate(words) if word.startswith("--resume")]:
@@ -151,13 +149,11 @@ class Spending:
         show_lines(check, *cautions(certificate), certificate.coverage(files))
 
 
-def _from_environment(words: list[str]) -> list[str]:
-    """Return the options that came from variables, so that the command works where they are not set."""
-    context = click.get_current_context(silent=True)
-    known = {flag for option in context.command.params for flag in option.opts} if context is not None else set()
+def with_unnamed(words: list[str], **options: str | None) -> list[str]:
+    """Return a command with the options that were not typed, because variables named them."""
     given = {word.partition("=")[0] for word in words}
-    missing = [flag for flag, name in ENVIRONMENT.items() if flag in known - given and os.environ.get(name)]
-    return [word for flag in missing for word in (flag, os.environ[ENVIRONMENT[flag]])]
+    unnamed = {f"--{name}": value for name, value in options.items() if value is not None}
+    return [*words, *(word for flag, value in unnamed.items() if flag not in given for word in (flag, value))]
 
 
 # ── a dataclass as options ───────────────────────────────────────────────────────────────────────────────────

@@ -50,7 +50,7 @@ def release(
     if check:
         check_terminal()
     spending.check_places(report)
-    asked, charged = asking.asked(options), spending.charged(data)
+    asked, charged = asking.asked(options), spending.charged(data, asking.schema)
     records = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory, measure=asked.measure)
     planned = asking.planned(asked, records.n if rows is None else rows)
     best = planned.choices.eligible[0]
