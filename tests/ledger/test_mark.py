@@ -142,8 +142,12 @@ def test_copied_folder_is_not_the_ledger(path: Path, tmp_path: Path) -> None:
         reader.reserve("patients", PureDP(0.125))
 
 
-def test_copied_mark_does_not_stand_for_the_ledger(path: Path, tmp_path: Path) -> None:
-    """Somebody saves the mark, and puts it back later to get rid of a refusal."""
+@pytest.mark.parametrize("seen", [True, False])
+def test_copied_mark_does_not_stand_for_the_ledger(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    """A mark that was saved is put back later to get rid of a refusal; it knows its own file."""
+    monkeypatch.setattr(mark, "REFUSE_WHAT_IS_SEEN", seen)
     saved = tmp_path / "saved"
     shutil.copy(f"{path}.mark", saved)
     os.replace(saved, f"{path}.mark")

@@ -43,6 +43,8 @@ from .events import START, Position, Row, canonical
 SLOT_BYTES = 4096
 READ_ATTEMPTS = 3
 WAIT_SECONDS = 60
+NO_FILE = -1
+"""The inode that no file has."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def _newest(handle: int) -> Mark | None:
     whole = [mark for mark in marks if mark is not None]
     newest = max(whole, key=lambda mark: mark.generation, default=None)
     if newest is not None and newest.mark_inode != own:
-        return replace(newest, ledger_inode=-1)  # a copy of a mark is the mark of no file
+        return replace(newest, ledger_inode=NO_FILE)  # a copy of a mark
     return newest
 
 
@@ -290,7 +292,7 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
             )
         return
     check_not_moved(place, mark)
-    if REFUSE_WHAT_IS_SEEN and mark.ledger_inode != inode:
+    if mark.ledger_inode != inode and (REFUSE_WHAT_IS_SEEN or mark.ledger_inode == NO_FILE):
         raise LedgerError(
             f"The file at {place} is not the file that its mark belongs to: it is a copy, a restored backup, or was moved to "
             "another disk. Spends may be missing from it, or be made in the other file. Nothing was charged. To move a ledger, "
