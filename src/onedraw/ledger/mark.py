@@ -34,6 +34,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from typing import Protocol
 
 from onedraw.errors import CannotWrite, LedgerError, WrongCall
@@ -288,7 +289,7 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
             raise LedgerError(
                 f"The ledger at {place} has no mark ({place}.mark), so it cannot be checked that no spend is missing: it was "
                 "copied or moved without it, or this is another path to it. Nothing was charged. If you moved it by hand, move "
-                f"its .mark and its -journal too. To accept a copy or a backup, run `onedraw ledger restore {place}`."
+                f"its .mark and its -journal too. To accept a copy or a backup, run `onedraw ledger restore {quote(place)}`."
             )
         return
     check_not_moved(place, mark)
@@ -296,7 +297,7 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
         raise LedgerError(
             f"The file at {place} is not the file that its mark belongs to: it is a copy, a restored backup, or was moved to "
             "another disk. Spends may be missing from it, or be made in the other file. Nothing was charged. To move a ledger, "
-            f"use `onedraw ledger move OLD NEW`. To accept this file, run `onedraw ledger restore {place}`. To look at a copy, "
+            f"use `onedraw ledger move OLD NEW`. To accept this file, run `onedraw ledger restore {quote(place)}`. To look at a copy, "
             "give its URL: sqlite:///PATH?mode=ro."
         )
     if mark.position == START:
@@ -308,13 +309,13 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
             f"The ledger at {place} ends at event {last}, but its mark has seen event {mark.sequence}: "
             f"{count_of_events(mark.sequence - last)} lost, spends perhaps among them. An older copy was put back, or the "
             "ledger was used under two paths. Nothing was charged. Put the newer ledger back. If it no longer exists, see "
-            f"`onedraw ledger restore {place} --help`."
+            f"`onedraw ledger restore --help`."
         )
     if row[-1] != mark.head:
         raise LedgerError(
             f"The ledger at {place} has another event {mark.sequence} than its mark has seen: this is another history, and "
             "spends may be missing. Nothing was charged. Put back the ledger that the mark belongs to, or see "
-            f"`onedraw ledger restore {place} --help`."
+            f"`onedraw ledger restore --help`."
         )
 
 
@@ -328,11 +329,11 @@ def check_not_moved(place: str, mark: Mark) -> None:
     if mark.moved_to:
         raise LedgerError(
             f"The ledger at {place} was moved to {mark.moved_to}. Nothing was charged. Use it there. If the move was "
-            f"interrupted, run `onedraw ledger move {place} {mark.moved_to}` again. Delete {place}.mark only to begin another "
+            f"interrupted, run `onedraw ledger move {quote(place)} {quote(mark.moved_to)}` again. Delete {place}.mark only to begin another "
             "ledger under this name."
         )
     if mark.moved_from:
         raise LedgerError(
             f"The ledger at {place} is still being moved from {mark.moved_from}. Nothing was charged. If the move was "
-            f"interrupted, run `onedraw ledger move {mark.moved_from} {place}` again."
+            f"interrupted, run `onedraw ledger move {quote(mark.moved_from)} {quote(place)}` again."
         )
