@@ -138,7 +138,7 @@ def show(
     summaries = {name: _summary(ledger, name) for name in names}
     accounts = {name: ledger.account(name).dataset for name in names}
     history: dict[str, list[Any]] = {of: [] for of in accounts.values()}
-    restored = []
+    restored: list[Any] = []
     for event in ledger.events():  # read once
         history.get(event.dataset, restored if event.kind == "restored" else []).append(event)
     events = {name: history[of] for name, of in accounts.items()}
