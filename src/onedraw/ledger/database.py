@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -116,10 +116,13 @@ class Storage(ABC):
             yield Writer(connection)
 
     @contextmanager
-    def writing(self, prepare: Callable[[Writer], object] | None = None) -> Iterator[Writer]:
+    def writing(
+        self, prepare: Callable[[Writer], object] | None = None, *, must_be_marked: bool = True
+    ) -> Iterator[Writer]:
         """Alone with the ledger until the block ends; then what was appended is on disk, or nothing is.
 
-        ``prepare`` is what can be done before others are kept waiting: reading, above all.
+        ``prepare`` is what can be done before others are kept waiting: reading, above all. ``must_be_marked``: an event
+        whose mark cannot be written is an error. It is not one for an event that spends nothing: a mark may lie behind.
         """
         with self.connected(writing=True) as connection:
             writer = Writer(connection)
@@ -130,7 +133,8 @@ class Storage(ABC):
                 yield writer
                 connection.commit()
                 if mark is not None and writer.appended is not None:
-                    mark.advance(writer.appended)
+                    with nullcontext() if must_be_marked else suppress(CannotWrite):
+                        mark.advance(writer.appended)
 
     def create(self, first: Event) -> None:
         """Lay out the table with its first event, all or nothing, unless another process was quicker."""
