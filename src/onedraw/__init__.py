@@ -34,10 +34,10 @@ _NAMES = {
         "AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence",
         "Candidates", "ExponentialQuantiles",
     ),
-    "plans": ("Plan", "calibrate"),
+    "plans": ("Plan",),
     "models": ("Gaussian", "NormalInverseGamma"),
     "ledger": ("Ledger",),
-    "planning": ("plan",),
+    "planning": ("calibrate", "plan"),
     "release": ("release", "Release", "Certificate", "load", "verify"),
     "estimators": [name for names in _ESTIMATORS.values() for name in names],
 }  # fmt: skip

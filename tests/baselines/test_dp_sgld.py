@@ -70,6 +70,14 @@ def test_subsampling_saves_passes_never_privacy(batch_size):
     assert SubsampledLangevin().passes(sampled) == math.ceil(sampled.parameters["steps"] * batch_size / 1000)
 
 
+@pytest.mark.finding("mission 2.7", commit="8a7c0fb")
+def test_the_usual_batch_is_no_larger_than_the_records():
+    for n in (100, 400, 3000):
+        plan = od.calibrate(DPSGLD(relaxations=1.0), MODEL, BUDGET, n=n)
+        assert plan.parameters["rate"] == pytest.approx(min(1.0, 1000 / n))
+        assert plan_from_dict(plan.to_dict()) == plan
+
+
 def test_more_draws_and_more_records_of_a_person_leave_less_weight(plan):
     others = [
         od.calibrate(SMALL, MODEL, BUDGET, n=100, draws=3),
