@@ -19,7 +19,7 @@ from onedraw.baselines import (
     kng,
     poisson_steps,
 )
-from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import noisy_gradient, path_loss, plan_from_dict
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon
 from tests.baselines.cases import two_class_records as records
@@ -105,7 +105,7 @@ def test_models_and_options_that_no_path_follows_are_refused():
     for model, refusal, remedy in (
         (od.models.Hinge(2, bounds=(-1, 1), prior=prior), UnsupportedBudget, "kink"),
         (od.models.BinaryRegression(2), UnsupportedBudget, "convex"),
-        (od.models.GaussianMean(1.0, 1.0, prior_count=1.0), InvalidModel, "exactly"),
+        (od.models.GaussianMean(1.0, 1.0, prior_count=1.0), UnsupportedBudget, "exactly"),
     ):
         with pytest.raises(refusal, match=remedy):
             od.calibrate(SMALL, model, BUDGET, n=100)
