@@ -116,7 +116,7 @@ class PerturbedMode(Mechanism):
         if isinstance(budget, GaussianDP | ZCDP) or not isinstance(budget, PureDP | ApproxDP | RenyiDP):
             raise UnsupportedBudget(
                 f"A perturbed mode cannot keep {budget}: its loss is the largest of several Gaussian ones, which no "
-                "single Gaussian bounds. Use a budget in ε and δ, or NoisyGradient(), which keeps this kind."
+                "single Gaussian bounds. Use a budget in ε and δ."
             )
         if request.draws != 1:
             raise UnsupportedBudget(
