@@ -115,9 +115,10 @@ def top_up(
     from onedraw.ledger import Ledger
     from onedraw.privacy import epsilon_delta
 
-    ledger, budget = Ledger.open(place), epsilon_delta(epsilon, delta)
-    ledger.top_up(dataset, budget, by=by, note=note)
-    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": ledger.head()},
+    budget = epsilon_delta(epsilon, delta)
+    event = Ledger.open(place).top_up(dataset, budget, by=by, note=note)
+    # The head is this event's hash: reading the ledger once more could fail, although the event stands.
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": event.hash},
          f"{dataset} now has {budget}.")  # fmt: skip
 
 
@@ -126,9 +127,8 @@ def close(place: Place, dataset: Dataset, as_json: AsJson = False) -> None:
     """Close a dataset: no further release may be charged to it."""
     from onedraw.ledger import Ledger
 
-    ledger = Ledger.open(place)
-    ledger.close_dataset(dataset)
-    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "closed": True, "head": ledger.head()},
+    event = Ledger.open(place).close_dataset(dataset)
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "closed": True, "head": event.hash},
          f"{dataset} is closed.")  # fmt: skip
 
 

@@ -109,6 +109,10 @@ class MarkFile:
         for _ in range(READ_ATTEMPTS):  # a reader can meet a slot that is being written
             try:
                 handle = os.open(self.path, os.O_RDONLY)
+                try:
+                    mark = _newest(handle)
+                finally:
+                    _close(handle)
             except FileNotFoundError:
                 return None
             except OSError as error:
@@ -116,10 +120,6 @@ class MarkFile:
                     f"The mark {self.path} cannot be read ({error.strerror}). Nothing was charged. Give it the same owner and "
                     "rights as the ledger's file."
                 ) from error
-            try:
-                mark = _newest(handle)
-            finally:
-                os.close(handle)
             if mark is not None:
                 return mark
         raise LedgerError(
@@ -171,8 +171,9 @@ class MarkFile:
             yield HeldMark(handle, mark, self.path)
         finally:
             # Closing would not be enough: a child that another thread forked meanwhile has the lock too.
-            fcntl.flock(handle, fcntl.LOCK_UN)
-            os.close(handle)
+            with suppress(OSError):  # what was written is on disk already
+                fcntl.flock(handle, fcntl.LOCK_UN)
+            _close(handle)
 
     def _lock(self, handle: int) -> None:
         end = time.monotonic() + WAIT_SECONDS
@@ -215,6 +216,12 @@ def _decoded(slot: bytes) -> Mark | None:
         return Mark(**json.loads(text))
     except (TypeError, ValueError):
         return None
+
+
+def _close(handle: int) -> None:
+    """Close a file that was read, or synced: where this fails nothing is lost."""
+    with suppress(OSError):
+        os.close(handle)
 
 
 def _sync(handle: int) -> None:
