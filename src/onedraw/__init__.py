@@ -69,8 +69,8 @@ if TYPE_CHECKING:
         PerturbedMode,
     )
     from onedraw.models import Gaussian, NormalInverseGamma
-    from onedraw.planning import plan
-    from onedraw.plans import Plan, calibrate
+    from onedraw.planning import calibrate, plan
+    from onedraw.plans import Plan
     from onedraw.privacy import (
         ZCDP,
         ApproxDP,
@@ -99,10 +99,10 @@ _NAMES = {
         "AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence",
         "Candidates", "ExponentialQuantiles", "PerturbedMode",
     ),
-    "plans": ("Plan", "calibrate"),
+    "plans": ("Plan",),
     "models": ("Gaussian", "NormalInverseGamma"),
     "ledger": ("Ledger",),
-    "planning": ("plan",),
+    "planning": ("calibrate", "plan"),
     "release": ("release", "Release", "Certificate", "load", "verify"),
     "estimators": [name for names in _ESTIMATORS.values() for name in names],
 }  # fmt: skip

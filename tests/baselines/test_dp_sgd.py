@@ -91,12 +91,23 @@ def test_a_delta_that_normal_variates_cannot_carry_is_refused_before_anything_is
 # ── releases ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_without_torch_it_is_refused_with_the_two_steps_and_nothing_is_charged(plan, monkeypatch, tmp_path):
+@pytest.mark.finding("mission 2.7", commit="8a7c0fb")
+def test_without_torch_it_trains_by_jax_and_says_so(plan, monkeypatch, tmp_path):
+    monkeypatch.setattr("onedraw.baselines.opacus_training.find_spec", lambda name: None)
+    release = od.release(plan, records(), out=tmp_path / "one.json", random_state=5)
+    assert "gradients by JAX, because Opacus is not installed" in release.certificate.sampler_choice
+    assert np.array_equal(release.draw, od.release(plan, records(), sampler=Training("jax"), random_state=5).draw)
+    assert od.verify(tmp_path / "one.json").answer == "consistent"
+
+
+@pytest.mark.finding("mission 2.7", commit="8a7c0fb")
+def test_opacus_asked_for_and_missing_is_refused_and_nothing_is_charged(plan, monkeypatch, tmp_path):
     monkeypatch.setattr("onedraw.baselines.opacus_training.find_spec", lambda name: None)
     ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("people", BUDGET)
-    with pytest.raises(MissingExtra) as refusal:
-        od.release(plan, records(), ledger=ledger, dataset="people", out=tmp_path / "never.json")
+    asked = {"sampler": Training("opacus"), "ledger": ledger, "dataset": "people", "out": tmp_path / "never.json"}
+    with pytest.raises(MissingExtra, match=r"Training\('jax'\)") as refusal:
+        od.release(plan, records(), **asked)
     assert "pip install torch==2.13.0, and then pip install opacus==1.6.0" in str(refusal.value)
     assert refusal.value.exit_code == 2
     assert not (tmp_path / "never.json").exists()

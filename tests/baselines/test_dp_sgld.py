@@ -19,7 +19,7 @@ from onedraw.baselines import (
     kng,
     poisson_steps,
 )
-from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import noisy_gradient, path_loss, plan_from_dict
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon
 from tests.baselines.cases import two_class_records as records
@@ -70,6 +70,14 @@ def test_subsampling_saves_passes_never_privacy(batch_size):
     assert SubsampledLangevin().passes(sampled) == math.ceil(sampled.parameters["steps"] * batch_size / 1000)
 
 
+@pytest.mark.finding("mission 2.7", commit="8a7c0fb")
+def test_the_usual_batch_is_no_larger_than_the_records():
+    for n in (100, 400, 3000):
+        plan = od.calibrate(DPSGLD(relaxations=1.0), MODEL, BUDGET, n=n)
+        assert plan.parameters["rate"] == pytest.approx(min(1.0, 1000 / n))
+        assert plan_from_dict(plan.to_dict()) == plan
+
+
 def test_more_draws_and_more_records_of_a_person_leave_less_weight(plan):
     others = [
         od.calibrate(SMALL, MODEL, BUDGET, n=100, draws=3),
@@ -97,7 +105,7 @@ def test_models_and_options_that_no_path_follows_are_refused():
     for model, refusal, remedy in (
         (od.models.Hinge(2, bounds=(-1, 1), prior=prior), UnsupportedBudget, "kink"),
         (od.models.BinaryRegression(2), UnsupportedBudget, "convex"),
-        (od.models.GaussianMean(1.0, 1.0, prior_count=1.0), InvalidModel, "exactly"),
+        (od.models.GaussianMean(1.0, 1.0, prior_count=1.0), UnsupportedBudget, "exactly"),
     ):
         with pytest.raises(refusal, match=remedy):
             od.calibrate(SMALL, model, BUDGET, n=100)

@@ -113,3 +113,53 @@ def test_a_long_history_shows_its_newest_events(run):
     assert "2 earlier events are not shown" in out
     assert "budget ε = 5" in out
     assert "budget ε = 3" not in out
+
+
+def test_ledger_move_then_release_and_verify(run, release, hospital):
+    assert release("ill", "proportion", out="first.json")[0] == 0
+    (hospital / "safe").mkdir()
+    code, printed, _ = run("ledger", "move", "ledger.db", "safe/ledger.db", "--json")
+    assert code == 0
+    assert json.loads(printed)["events"] == 4
+    code, printed, _ = run("ledger", "verify", "safe/ledger.db", "--release", "first.json")
+    assert code == 0
+    assert "it agrees with its mark, which has seen event 4" in printed
+    for command in (("ledger", "show", "ledger.db"), ("verify", "first.json", "--ledger", "ledger.db")):
+        code, _, err = run(*command)
+        assert code == 2
+        assert "was moved to" in err
+    code, _, err = release("ill", "proportion", out="second.json")
+    assert code == 2
+    assert "Nothing was charged" in err
+    assert not (hospital / "second.json").exists()
+    assert release("ill", "proportion", out="second.json", ledger="safe/ledger.db")[0] == 0
+
+
+def test_ledger_restore_asks_for_a_head_or_for_consent(run, release, hospital):
+    assert release("ill", "proportion", out="first.json")[0] == 0
+    shutil.copy("ledger.db", "copy.db")
+    for name in ("ledger.db", "ledger.db.mark"):
+        (hospital / name).unlink()
+    code, _, err = run("ledger", "restore", "ledger.db", "--backup", "copy.db")
+    assert code == 2
+    assert "--head HASH" in err
+    assert not (hospital / "ledger.db").exists()
+    head = json.loads((hospital / "first.json").read_text())["ledger"]["head"]
+    code, printed, _ = run("ledger", "restore", "ledger.db", "--backup", "copy.db", "--head", head)
+    assert code == 0
+    assert "not known whether events are lost" in printed
+    code, printed, _ = run("ledger", "restore", "ledger.db")
+    assert code == 0
+    assert "Nothing was changed" in printed
+    shutil.copy("copy.db", "ledger.db")
+    assert run("ledger", "restore", "ledger.db", "--head", head)[0] == 2
+    code, printed, _ = run("ledger", "restore", "ledger.db", "--accept-lost-spends", "--json")
+    assert code == 0
+    assert json.loads(printed)["lost"] == 1
+    assert release("ill", "proportion", out="second.json")[0] == 0
+    code, printed, _ = run("ledger", "show", "ledger.db", "--json")
+    assert code == 0
+    shown = json.loads(printed)
+    assert [event["kind"] for event in shown["datasets"]["p"]["events"]].count("reserved") == 2
+    assert [event["what"] for event in shown["restored"]] == ["a copy was accepted; the mark had seen event 5"]
+    assert "a copy was accepted; the mark had seen event 5" in run("ledger", "show", "ledger.db")[1]

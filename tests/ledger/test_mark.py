@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -142,8 +144,12 @@ def test_copied_folder_is_not_the_ledger(path: Path, tmp_path: Path) -> None:
         reader.reserve("patients", PureDP(0.125))
 
 
-def test_copied_mark_does_not_stand_for_the_ledger(path: Path, tmp_path: Path) -> None:
-    """Somebody saves the mark, and puts it back later to get rid of a refusal."""
+@pytest.mark.parametrize("seen", [True, False])
+def test_copied_mark_does_not_stand_for_the_ledger(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    """A mark that was saved is put back later to get rid of a refusal; it knows its own file."""
+    monkeypatch.setattr(mark, "REFUSE_WHAT_IS_SEEN", seen)
     saved = tmp_path / "saved"
     shutil.copy(f"{path}.mark", saved)
     os.replace(saved, f"{path}.mark")
@@ -216,25 +222,47 @@ def test_torn_write_of_a_mark_leaves_the_one_before(path: Path, length: int) -> 
     assert Ledger.open(path).account("patients").reservations == 3
 
 
-def test_mark_that_cannot_be_written_is_said_and_the_spend_stands(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
+@contextmanager
+def full_disk(monkeypatch: pytest.MonkeyPatch, function: str) -> Iterator[None]:
+    """The mark alone meets a full or broken disk: SQLite does not write through Python."""
+
+    def fail(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(os, "pwrite", full)
-        with pytest.raises(CannotWrite, match=r"Event 5 stands in the ledger and counts.*Nothing was drawn"):
-            Ledger.open(path).reserve("patients", PureDP(0.125))
+        disk.setattr(os, function, fail)
+        yield
+
+
+@pytest.mark.parametrize("function", ["pwrite", "fsync"])
+def test_mark_that_cannot_be_written_is_said_and_the_spend_stands(
+    path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    with full_disk(monkeypatch, function), pytest.raises(CannotWrite, match=r"Event 5 stands in the ledger and counts"):
+        Ledger.open(path).reserve("patients", PureDP(0.125))
     assert Ledger.open(path).account("patients").reservations == 3
 
 
-def test_new_ledger_whose_mark_cannot_be_written_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("function", ["pwrite", "fsync"])
+def test_settlement_whose_mark_cannot_be_written_is_settled(
+    path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """The draw exists: an error here would lose it. A mark that lies behind is normal."""
+    ledger = Ledger.open(path)
+    reservation = ledger.reserve("patients", PureDP(0.125))
+    with full_disk(monkeypatch, function):
+        ledger.settle(reservation, "digest")
+    assert Ledger.open(path).certificate_digest(reservation.entry) == "digest"
+    Ledger.open(path).reserve("patients", PureDP(0.125))
+    assert mark_of(path).sequence == 7
 
-    with monkeypatch.context() as disk:
-        disk.setattr(os, "pwrite", full)
-        with pytest.raises(CannotWrite, match=r"mark .* cannot be written \(No space left"):
-            Ledger.open(tmp_path / "ledger.db", create=True)
+
+def test_new_ledger_whose_mark_cannot_be_written_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        full_disk(monkeypatch, "pwrite"),
+        pytest.raises(CannotWrite, match=r"mark .* cannot be written \(No space left"),
+    ):
+        Ledger.open(tmp_path / "ledger.db", create=True)
     with pytest.raises(LedgerError, match="file is empty"):
         Ledger.open(tmp_path / "ledger.db")
     Ledger.open(tmp_path / "ledger.db", create=True).init("patients", PureDP(1.0))

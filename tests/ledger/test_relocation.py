@@ -190,6 +190,25 @@ def test_process_that_waits_during_a_move_spends_nothing(old: Path, new: Path, m
     assert spends(new) == 2
 
 
+def test_new_ledger_killed_at_any_step_can_be_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in range(100):
+        path = tmp_path / f"{step}.db"
+        with killed_at(step, monkeypatch) as taken:
+            try:
+                begin(path)
+            except Killed:
+                finished = False
+            else:
+                finished = True
+        ledger = Ledger.open(path, create=True)
+        if "patients" not in ledger.datasets():
+            ledger.init("patients", PureDP(1.0))
+        assert usable(path) == [path], taken
+        if finished:
+            break
+    assert step > 5
+
+
 # Restoring.
 
 
@@ -240,6 +259,7 @@ def test_restore_puts_a_backup_where_no_file_is(old: Path, backup: Path) -> None
         Ledger.restore(old, accept_lost_spends=True)
     with pytest.raises(LedgerError, match="at least 1 event is lost"):
         Ledger.restore(old, backup=backup)
+    assert names(old.parent) == ["ledger.db.mark"]
     assert Ledger.restore(old, backup=backup, accept_lost_spends=True).lost == 1
     assert names(old.parent) == ["ledger.db", "ledger.db.mark"]
     assert usable(old) == [old]
@@ -258,6 +278,7 @@ def test_restore_of_a_ledger_that_was_moved_is_refused(old: Path, new: Path, bac
     Ledger.move(old, new)
     with pytest.raises(LedgerError, match=r"ledger lies at .*books\.db"):
         Ledger.restore(old, backup=backup, head=Ledger.open(f"sqlite:///{backup}?mode=ro").head())
+    assert not old.exists()
     assert usable(old, new) == [new]
 
 

@@ -17,6 +17,8 @@ from .two_paths import WAYS, begin, die_while_reserving, outcome, second_path, s
 
 WORKER = Path(two_paths.__file__)
 KILLS = 300
+MIN_HOT_JOURNALS = 3
+"""A third of the kills leave one on a slow disk, one in forty in memory."""
 TWO_PATHS = [
     pytest.param(way, marks=pytest.mark.skipif(way == "bind mount" and not two_paths.may_mount(), reason="mounting"))
     for way in WAYS
@@ -114,7 +116,7 @@ def counts_of(*arguments: object) -> Counter[str]:
 def test_kills_under_two_paths_lose_nothing_silently(way: str, checks: str) -> None:
     counts = counts_of("study", way, KILLS, checks)
     assert counts["kills"] == KILLS
-    assert counts["hot journals"] > KILLS / 20  # otherwise the study would show nothing
+    assert counts["hot journals"] >= MIN_HOT_JOURNALS  # otherwise the study would show nothing
     assert counts["lost silently"] == 0
 
 
@@ -127,6 +129,6 @@ def test_kills_under_two_paths_without_checks_lose_spends() -> None:
 @pytest.mark.slow
 def test_kills_under_one_path_refuse_no_ledger() -> None:
     counts = counts_of("one-path", KILLS)
-    assert counts["hot journals"] > KILLS / 20
+    assert counts["hot journals"] >= MIN_HOT_JOURNALS
     assert counts["nothing spent"] == KILLS
     assert counts["in the end kept"] == 1

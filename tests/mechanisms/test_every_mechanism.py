@@ -177,7 +177,6 @@ def forget_records(monkeypatch, kind: type) -> None:
     monkeypatch.setattr(kind, "plan", plan)
 
 
-@pytest.mark.finding("house 3", commit="8a7c0fb")
 def test_mechanism_that_forgets_k_is_noticed(monkeypatch):
     kinds = {type(plan.mechanism) for plan in plans("approx") if name_of(plan) not in DERIVED | AT_THE_RUN}
     assert len(kinds) >= 18
@@ -188,7 +187,6 @@ def test_mechanism_that_forgets_k_is_noticed(monkeypatch):
             assert list(understated("approx", 4, kind)), kind
 
 
-@pytest.mark.finding("house 3", commit="8a7c0fb")
 @pytest.mark.parametrize("budget", ["approx", "zcdp", "gaussian"])
 def test_square_root_of_k_in_added_noise_is_noticed(budget, monkeypatch):
     """The fault of the review: k² became k in the promise of Gaussian noise."""
@@ -205,7 +203,6 @@ def test_square_root_of_k_in_added_noise_is_noticed(budget, monkeypatch):
     assert list(understated(budget, 4, AddedNoise))
 
 
-@pytest.mark.finding("house 3", commit="8a7c0fb")
 @pytest.mark.parametrize("kind", [Moments, PerturbedMode])
 def test_k_dropped_from_the_stages_is_noticed(kind, monkeypatch):
     """The fault of the review: k dropped where a stage's ratio is taken (stages.py)."""

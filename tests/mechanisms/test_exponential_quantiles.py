@@ -184,7 +184,7 @@ def test_widths_are_charged_once_for_both_ends():
     plan = planned((0.5,), 2.0**12, od.PureDP(6.0), 400, interval=0.95)
     numbers = plan.parameters
     assert plan.guarantee.promise.pure_epsilon == pytest.approx(numbers["epsilon_1"] + numbers["epsilon_end"])
-    share = share_of_intervals(od.PureDP(6.0), plan.model, 400, 1, flip="flip" in numbers)
+    share = share_of_intervals(od.PureDP(6.0), plan.model, 0.95, 400, 1, flip="flip" in numbers)
     assert numbers["epsilon_end"] == pytest.approx(6.0 * share, rel=1e-5)
     uncharged = dict(plan.numbers)
     uncharged["width_ends"] *= 1.01

@@ -178,17 +178,15 @@ def test_the_gdp_rule_takes_every_budget_that_tails_allow(budget):
 
 @pytest.mark.parametrize("budget", [PureDP(1.0), BoundedRange(1.0), ApproxDP(1.0, 0.0)], ids=repr)
 @pytest.mark.parametrize("rule", ["gdp", "theorem7", "corollary8", "rdp"])
-def test_a_delta_of_zero_is_refused_with_the_three_ways_out(rule, budget):
-    with pytest.raises(
-        UnsupportedBudget, match=r"ball rule='bounded' draws exactly.*Candidates.*PerturbedMode.*\(1, 1e-10\)"
-    ):
+def test_a_delta_of_zero_is_refused_with_the_ways_out(rule, budget):
+    with pytest.raises(UnsupportedBudget, match=r"ball rule='bounded' draws exactly.*\(1, 1e-10\)"):
         calibrate(Gibbs(rule), MODELS[0], budget, n=100)
 
 
 @pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 0.0), ZCDP(0.1)], ids=repr)
 @pytest.mark.parametrize("model", ON_A_BALL[1:3], ids=by_name)
 def test_a_loss_without_curvature_has_no_exact_draw_and_so_no_pure_promise(model, budget):
-    with pytest.raises(UnsupportedBudget, match=r"least curvature of 0.*κ = ∞.*Candidates.*PerturbedMode.*1e-10"):
+    with pytest.raises(UnsupportedBudget, match=r"least curvature of 0.*κ = ∞.*1e-10"):
         calibrate(Gibbs("bounded"), model, budget, n=100)
 
 
@@ -213,9 +211,7 @@ def test_too_many_tries_are_refused_with_their_number_while_a_tiny_delta_is_take
         if most is None:
             assert calibrate(Gibbs("bounded"), model, PureDP(1.0), n=10_000).guarantee.promise == BoundedRange(1.0)
             continue
-        with pytest.raises(
-            UnsupportedBudget, match=rf"up to {most}\d\d tries.*κ = 4\.751.*d = 15.*Candidates.*Perturbed"
-        ):
+        with pytest.raises(UnsupportedBudget, match=rf"up to {most}\d\d tries.*κ = 4\.751.*d = 15.*1e-10"):
             calibrate(Gibbs("bounded"), model, PureDP(1.0), n=10_000)
         calibrate(Gibbs("bounded"), model, ApproxDP(1.0, 1e-10), n=10_000)
 
@@ -326,7 +322,7 @@ def test_inside_its_range_corollary_8_is_proven_whether_or_not_it_was_asked_for_
         (Gibbs("theorem10"), MODELS[0], r"on a ball.*radius"),
         (Gibbs("bounded"), MODELS[0], r"unbounded.*radius=2"),
         (Gibbs("corollary8"), MODELS[8], r"needs a Lipschitz loss.*Theorem 15"),
-        (Gibbs(), BetaBernoulli((1, 1)), r"no convex loss.*Diffused"),
+        (Gibbs(), BetaBernoulli((1, 1)), r"no convex loss.*such as Logistic"),
     ],
 )
 def test_a_rule_without_its_bound_is_refused_with_a_remedy(mechanism, model, words):

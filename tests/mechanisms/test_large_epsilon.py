@@ -40,7 +40,7 @@ ASKED = {
 
 @pytest.mark.finding("field F2", commit="8a7c0fb")
 @pytest.mark.parametrize("name", ["perturbed mode", "perturbed mode of numbers"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", SIZES[1:])
 def test_fit_at_large_epsilon_has_a_plan(name, size):
     mechanism, model = ASKED[name]
     for kind in ("pure", "approx", "renyi"):

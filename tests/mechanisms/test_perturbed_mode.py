@@ -85,8 +85,8 @@ def test_a_person_with_several_records_is_paid_for() -> None:
 
 @pytest.mark.parametrize("budget", [od.GaussianDP(0.5), od.ZCDP(0.1)], ids=str)
 def test_budgets_that_corners_blow_up_are_refused_with_the_mechanism_to_use(budget: od.privacy.Promise) -> None:
-    with pytest.raises(UnsupportedBudget, match="NoisyGradient"):
-        calibrate(PerturbedMode(), MODELS["exp-linear"], budget, n=1000)
+    with pytest.raises(UnsupportedBudget, match=r"use Diffused\(\)"):
+        od.calibrate(PerturbedMode(), MODELS["exp-linear"], budget, n=1000)
 
 
 def test_several_draws_are_refused_because_a_posterior_is_free() -> None:

@@ -156,8 +156,8 @@ def test_a_length_with_which_a_path_cannot_move_is_refused(chain: str) -> None:
         od.calibrate(CHAINS[chain](length=length), model, BUDGET, n=400)
     planned = od.calibrate(CHAINS[chain](), model, BUDGET, n=400)
     assert widths(planned) <= 1.0 + 1e-6
+    longer = {**planned.parameters, "step_length": 9.0 * planned.parameters["step_length"]}
     with pytest.raises(od.errors.OnedrawError):  # nor is a certificate that says so
-        longer = {**planned.parameters, "step_length": 9.0 * planned.parameters["step_length"]}
         CHAINS[chain](length=9.0 * 2.0).plan(planned.request, longer)
 
 

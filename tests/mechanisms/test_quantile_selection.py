@@ -69,7 +69,7 @@ def test_share_is_the_smallest_near_the_narrowest_width(levels, n, budget):
     """Recomputed from the plan's own exact ranks: no smaller share is as narrow, and none at all much narrower."""
     plan = planned(levels, n, 1.0, budget=budget)
     flip, size = "flip" in plan.parameters, len(levels)
-    chosen = quantiles.share_of_intervals(budget(1.0), plan.model, n, 1, flip=flip)
+    chosen = quantiles.share_of_intervals(budget(1.0), plan.model, 0.95, n, 1, flip=flip)
 
     def width(share):
         scale = plan.parameters["epsilon_end"] * size / chosen
@@ -97,7 +97,7 @@ def test_expected_margin_is_that_of_the_exact_ranks(level, n, weight, flip):
 def test_quantiles_keep_all_where_no_end_has_room():
     assert (
         quantiles.share_of_intervals(
-            od.PureDP(1.0), ColumnQuantiles(QUARTILES, 0.0, 1000.0, interval=0.95), 200, 1, flip=True
+            od.PureDP(1.0), ColumnQuantiles(QUARTILES, 0.0, 1000.0, interval=0.95), 0.95, 200, 1, flip=True
         )
         == 0.0
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from contextlib import suppress
 from typing import Any
 
 from onedraw import models
@@ -35,6 +36,15 @@ def loss_classes() -> list[type[LinearLoss]]:
         left += below
         found += [kind for kind in below if not inspect.isabstract(kind)]
     return sorted(found, key=lambda kind: kind.__name__)
+
+
+def examples(kind: type = Model) -> list[Any]:
+    """Make one of each class that can. `test_every_model` fails for the others; here they would stop every test of a file."""
+    made = []
+    for member in model_classes(kind):
+        with suppress(AttributeError, NotImplementedError):
+            made.append(member.example())
+    return made
 
 
 def name_of(value: Any) -> str:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onedraw.models import ConvexModel, CountRegression, Logistic, Quantile
+from onedraw.models import ConvexModel, CountRegression, Gaussian, Logistic, Quantile
 from onedraw.models.fit.losses import ClassLoss, FitLoss
-from tests.models.members import model_classes
+from tests.models.members import examples, model_classes
 
 pytestmark = pytest.mark.contract
 
 ROUNDING = 1.0 + 1e-9
 SHARP = 0.95
 
+SMALL = {"data_norm": 1.5, "prior": Gaussian(scale=1.0)}
+
 EXAMPLES = [
-    *(kind.example() for kind in model_classes(ConvexModel)),
-    Logistic.example(loss="exp-linear"),
-    Logistic.example(loss="exp-linear", exponent=0.5),
-    Quantile.example(level=0.2, response_bound=2.0),
-    CountRegression.example(largest=1),
+    *examples(ConvexModel),
+    Logistic(2, **SMALL, loss="exp-linear"),
+    Logistic(2, **SMALL, loss="exp-linear", exponent=0.5),
+    Quantile(2, **SMALL, level=0.2, response_bound=2.0),
+    CountRegression(2, **SMALL, largest=1),
 ]
 LOSSES = {
     repr(loss): loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onedraw.models import LikelihoodModel, Predictor, Softmax
+from onedraw.models import LikelihoodModel, Predictor
 from onedraw.models.likelihood import (
     Categorical,
     Gamma,
@@ -17,15 +17,15 @@ from onedraw.models.likelihood import (
 )
 from onedraw.models.likelihood.density import OwnDensity
 from tests.models.convex.cases import SEED
-from tests.models.members import model_classes, name_of
+from tests.models.members import examples, model_classes, name_of
 
 pytestmark = pytest.mark.contract
 
 ROUNDING = 1.0 + 1e-9
 
 EXAMPLES = [
-    *{repr(kind.example().likelihood): kind.example().likelihood for kind in model_classes(LikelihoodModel)}.values(),
-    Softmax.example().likelihood,
+    *{repr(model.likelihood): model.likelihood for model in examples(LikelihoodModel)}.values(),
+    Categorical(3),
     GaussianNoise(variance=0.3),
     StudentT(0.7, variance=0.3),
     Gamma(4.0, 1.0),

@@ -24,7 +24,7 @@ from onedraw.models import (
 from onedraw.models.moments.measured_model import MeasuredModel
 from onedraw.models.tables.scores import LOSS_STEPS, Judged, Losses
 from onedraw.privacy import Provenance
-from tests.models.members import model_classes, name_of
+from tests.models.members import examples, model_classes, name_of
 
 pytestmark = pytest.mark.contract
 
@@ -100,7 +100,6 @@ def test_share_of_every_family_is_what_the_exact_sum_adds(kind):
         assert model.share(value) == tuple(map(float, model.added(model.summarise([value]))))
 
 
-@pytest.mark.finding("house 2", commit="8a7c0fb")
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 @pytest.mark.parametrize("kind", model_classes(ConjugateModel), ids=name_of)
 def test_family_with_another_sensitivity_is_noticed(kind, factor, monkeypatch):
@@ -122,7 +121,7 @@ def change_bound(monkeypatch, model, name, factor):
 SEXES = {"by": ("sex",), "groups": (("f", "m"),)}
 
 TABLES = [
-    *(kind.example() for kind in model_classes(Table)),
+    *examples(Table),
     *(NumberTable(-3.0, 5.0, show=show, **groups) for show in ("sum", "variance", "rate") for groups in ({}, SEXES)),
     NumberTable(-3.0, 5.0, **SEXES, sizes=(3, 1)),
     CategoryTable(("a", "b"), **SEXES),

@@ -3,8 +3,8 @@
 import copy
 
 from onedraw import errors
+from onedraw.release import certificate as parts
 from onedraw.release import verify
-from onedraw.release.certificate import certificate_from, is_under
 
 
 def paths(document, where=()):
@@ -53,10 +53,10 @@ def missed_edits(certificate, ledger=None):
             if replacement == value:
                 continue
             try:
-                found = verify(certificate_from(edited(document, where, replacement)), ledger=ledger)
+                found = verify(parts.certificate_from(edited(document, where, replacement)), ledger=ledger)
             except (errors.CertificateRejected, ValueError):
                 continue
-            if ledger is not None or not is_under(".".join(map(str, where)), found.unchecked):
+            if ledger is not None or not parts.is_under(".".join(map(str, where)), found.unchecked):
                 missed.append((where, value, replacement))
     return missed
 

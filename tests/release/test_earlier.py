@@ -94,6 +94,20 @@ def test_certificate_of_format_1_with_fields_of_format_2_is_refused():
         Certificate.model_validate(json.loads(KEPT["alone"]))
 
 
+def test_certificate_of_format_1_is_not_authentic_under_a_reservation_of_format_4(tmp_path):
+    """It names no question, and a reservation made by hand may name none either."""
+    document = json.loads(KEPT["alone"])
+    promise = od.privacy.Promise.from_dict(document["promise"]["native"])
+    ledger = od.Ledger.open(tmp_path / "new.db", create=True)
+    ledger.init("p", od.ApproxDP(5.0, 1e-5))
+    spend = ledger.reserve("p", promise)
+    document |= {"ledger": {"dataset": "p", "entry": spend.entry, "head": spend.head}}
+    certificate = certificate_from(document)
+    ledger.settle(spend, certificate.digest)
+    with pytest.raises(errors.CertificateRejected, match="is of format 1"):
+        od.verify(certificate, ledger=ledger)
+
+
 def test_open_reservation_of_format_3_is_resumed_by_its_plan_and_label(ledger, monkeypatch):
     """As long as the sentences of its plan are those of today, which its digest covers: here they are taken to be."""
     (event,) = [event for event in ledger.events() if event.kind == "reserved"][2:]

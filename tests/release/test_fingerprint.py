@@ -70,8 +70,12 @@ PAIRS = {
 }
 
 
-@pytest.mark.finding("server A", commit="8a7c0fb")
-@pytest.mark.parametrize("pair", PAIRS)
+NEW = pytest.mark.finding("server A", commit="8a7c0fb")
+IN_THE_MODEL = ("groups", "level", "condition")
+"""Told apart by the plan alone, then as now."""
+
+
+@pytest.mark.parametrize("pair", [pytest.param(name, marks=() if name in IN_THE_MODEL else NEW) for name in PAIRS])
 def test_fingerprint_on_the_plan_page_differs_for_another_question(page_digest, pair):
     one, other = (planned(target, model, **options) for target, model, options in PAIRS[pair])
     assert page_digest(one) == page_digest(one)
@@ -161,7 +165,7 @@ def test_verify_rejects_another_target_or_schema_by_itself(where):
 @pytest.mark.finding("server B", commit="8a7c0fb")
 def test_resume_of_a_foreign_reservation_pays_padded_work_once(ledger):
     """An approver reserves, a worker resumes: the reservation has paid for the first draw."""
-    plan = planned("smoker", "logistic", columns=None, options={})
+    plan = planned("smoker", "logistic")
     spent = interrupted(ledger, plan, timing="padded").payload
     names = {"gamma", "timing", "part", "seeded", "label"}
     named = {"plan_digest": spent["plan"]} if "plan" in spent else {"fingerprint": spent["fingerprint"]}

@@ -10,7 +10,8 @@ import pytest
 import onedraw as od
 from onedraw import cli, errors
 from onedraw.plain_text import round_up
-from onedraw.release.certificate import Certificate, certificate_from
+from onedraw.release import certificate as parts
+from onedraw.release.certificate import Certificate
 from tests.release.cases import edited, missed_edits
 
 SCHEMA = Path(od.__file__).parent / "release" / "certificate.schema.json"
@@ -53,9 +54,9 @@ def test_verify_with_ledger_rejects_every_edit_of_any_field(released, name):
     on_lattice = certificate.draw.values[0][0] + certificate.lattice
     moved = edited(certificate.model_dump(mode="json"), ("draw", "values", 0, 0), on_lattice)
     assert missed_edits(certificate, ledger) == []
-    assert od.verify(certificate_from(moved)).answer == "consistent"
+    assert od.verify(parts.certificate_from(moved)).answer == "consistent"
     with pytest.raises(errors.CertificateRejected, match="digest"):
-        od.verify(certificate_from(moved), ledger=ledger)
+        od.verify(parts.certificate_from(moved), ledger=ledger)
 
 
 @pytest.mark.parametrize("name", ["beta", "dirichlet", "mean"])

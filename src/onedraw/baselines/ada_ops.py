@@ -184,7 +184,7 @@ def _pair(budget: Any) -> tuple[float, float]:
     if not isinstance(budget, ApproxDP) or not budget.stated_delta > 0.0:
         raise UnsupportedBudget(
             f"AdaOPS rests on a bound that holds but for a part of δ, so that it cannot keep {budget}. Use "
-            "ApproxDP(epsilon, delta) with a δ above 0; AdaSSP() keeps GaussianDP and ZCDP, Gibbs(rule='bounded') a pure ε."
+            "ApproxDP(epsilon, delta) with a δ above 0."
         )
     return budget.stated_epsilon, budget.stated_delta
 

@@ -145,12 +145,12 @@ class NoisyLeapfrog(Kernel):
         if not kind(1e-290).implies(budget):
             raise UnsupportedBudget(
                 f"DP-HMC with the {self.test} test cannot keep {budget}: Gaussian noise always leaves some δ. Use ApproxDP, or "
-                f"{kind.__name__}; for a pure ε Candidates()."
+                f"{kind.__name__}."
             )
         if row_lattice(request.model, request.n) is None:
             raise UnsupportedBudget(
                 f"The gradient of {type(request.model).__name__} has no lattice of whole numbers, as a loss of one's own has none. "
-                "Use Logistic, Softmax, HuberRegression or another loss of linear predictors, or BarkerPath()."
+                "Use Logistic, Softmax, HuberRegression or another loss of linear predictors."
             )
 
     def check_room(self, model: Any, numbers: Mapping[str, float], n: int) -> None:

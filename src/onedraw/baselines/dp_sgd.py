@@ -26,7 +26,7 @@ from onedraw.private import Private
 from onedraw.samplers.sampler import NUMBERS_A_SECOND, Sample, Sampler
 from onedraw.samplers.variates import check_delta
 
-from .opacus_training import check_opacus, record_gradients
+from .opacus_training import check_opacus, lacking_for_opacus, record_gradients
 from .poisson_steps import MOST_STEPS, THEOREM, PoissonSteps
 from .sgd_steps import AT_ONCE, Numbers, Objective, Steps, by_jax, capacity, drawn_steps, objective_of, one_by_one
 
@@ -158,7 +158,10 @@ class Training(Sampler):
 
     @classmethod
     def chosen(cls, plan: Plan, accept: Any) -> tuple[Sampler, str]:
-        return cls(), f"the plan's own algorithm: {int(plan.parameters['steps']):,} steps, gradients by Opacus"
+        steps = f"the plan's own algorithm: {int(plan.parameters['steps']):,} steps"
+        if lacking_for_opacus():
+            return cls("jax"), f"{steps}, gradients by JAX, because Opacus is not installed; the law is the same"
+        return cls(), f"{steps}, gradients by Opacus"
 
     def check_installed(self) -> None:
         if self.engine == "opacus":

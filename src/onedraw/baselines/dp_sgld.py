@@ -21,7 +21,7 @@ import numpy as np
 
 from onedraw import privacy
 from onedraw.arrays import Array
-from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms import NoisyGradient
 from onedraw.mechanisms.calibration import known_curvature, whole_number
 from onedraw.mechanisms.convex_bounds import ConvexBounds, assumptions, smooth_bounds_of
@@ -40,6 +40,9 @@ from onedraw.samplers.variates import check_delta
 from .poisson_steps import MOST_STEPS, THEOREM, PoissonSteps
 from .sgd_steps import AT_ONCE, capacity, drawn_steps, moved
 
+USUAL_BATCH = 1000
+"""Records expected in a step where none are asked for and there are as many."""
+
 LONGEST_STEP = 1.0
 """h·M at most: from 2 on a step overshoots by more than it was off."""
 
@@ -51,7 +54,7 @@ CLOSE = 1.0 - 2.0**-40
 class DPSGLD(Mechanism):
     """Langevin steps on random batches; weight and step size are found from the budget.
 
-    ``batch_size`` records are expected in a step. ``relaxations`` is how many relaxation times of the slowest direction the path lasts
+    ``batch_size`` records are expected in a step; None: 1,000, or all where there are fewer. ``relaxations`` is how many relaxation times of the slowest direction the path lasts
     and ``steps`` how many steps that takes; None: as `NoisyGradient` plans them. ``effect`` and ``noise`` are its declarations too: public
     guesses, which cost accuracy and never privacy. Sampling saves passes over the records, never privacy.
     """
@@ -61,7 +64,7 @@ class DPSGLD(Mechanism):
     requires: ClassVar[str] = "dp-sgld"
     """The plan *is* an algorithm: only `SubsampledLangevin` carries it out."""
 
-    batch_size: Annotated[int, partial(positive_integer, "batch_size")] = 1000
+    batch_size: Annotated[int | None, partial(positive_integer, "batch_size")] = None
     relaxations: Annotated[float | None, partial(positive, "the relaxations")] = None
     steps: Annotated[int | None, partial(positive_integer, "steps")] = None
     effect: Annotated[float | None, partial(positive, "the effect")] = None
@@ -72,6 +75,10 @@ class DPSGLD(Mechanism):
         check_effect(self.effect, "steps=… and relaxations=…")
         if self.relaxations is not None and self.relaxations > MOST_RELAXATIONS:
             raise WrongCall(f"relaxations is at most {MOST_RELAXATIONS:g}, after which nothing of the start is left.")
+
+    def expected_batch(self, n: int) -> int:
+        """Return how many of n records are expected in a step: a public number."""
+        return min(USUAL_BATCH, n) if self.batch_size is None else self.batch_size
 
     def heading(self, plan: Plan) -> str:
         numbers = plan.parameters
@@ -100,7 +107,7 @@ class DPSGLD(Mechanism):
         steps = whole_number(parameters, "steps", 1, MOST_STEPS)
         if not (0.0 < weight < math.inf and 0.0 < step_size < math.inf and self.steps in (None, steps)):
             raise PromiseRefused(f"{self.title} needs the weight, steps and step size that it was planned with.")
-        path = Path(weight, step_size, steps, request.n, self.batch_size, _reach(bounds))
+        path = Path(weight, step_size, steps, request.n, self.expected_batch(request.n), _reach(bounds))
         self._sampled(request, steps).check(path.multiplier, epsilon)
         plan = self._plan(request, bounds, path, curvature, epsilon)
         if dict(parameters) != dict(plan.parameters):
@@ -111,7 +118,7 @@ class DPSGLD(Mechanism):
         """The largest weight for so many relaxation times: σ² = 2q²nλT/(cwL²) at h = c/(nwλT)."""
         steps = self.steps or self._steps(request, bounds, curvature, lasting)
         sigma = self._sampled(request, steps).least_multiplier("fewer relaxations or another batch size")
-        ratio = self.batch_size / (sigma * _reach(bounds))
+        ratio = self.expected_batch(request.n) / (sigma * _reach(bounds))
         weight = 2.0 * ratio**2 * curvature * steps / (request.n * lasting) * CLOSE
         step_size = lasting / (request.n * weight * curvature * steps)
         longest = step_size * bounds.numbers(weight, request.n)["smoothness"]
@@ -120,7 +127,7 @@ class DPSGLD(Mechanism):
                 f"{steps:,} steps for {lasting:.3g} relaxation times are too long: h·M is {longest:.3g}, and beyond "
                 f"{LONGEST_STEP:g} a path no longer follows its gradient. Use more steps, fewer relaxations or a larger batch."
             )
-        return Path(weight, step_size, steps, request.n, self.batch_size, _reach(bounds))
+        return Path(weight, step_size, steps, request.n, self.expected_batch(request.n), _reach(bounds))
 
     def _steps(self, request: Request, bounds: ConvexBounds, curvature: float, lasting: float) -> int:
         """With which h·M ≤ 0.1 if the weight is half of what full batches would have; finite steps on samples have less."""
@@ -138,7 +145,7 @@ class DPSGLD(Mechanism):
         return steps
 
     def _sampled(self, request: Request, steps: int) -> PoissonSteps:
-        return PoissonSteps(self.title, request, self.batch_size, steps)
+        return PoissonSteps(self.title, request, self.expected_batch(request.n), steps)
 
     @property
     def _planner(self) -> NoisyGradient:
@@ -152,12 +159,12 @@ class DPSGLD(Mechanism):
         """A budget, a batch or a model that no such path can be made with is refused."""
         self._sampled(request, 1)
         if isinstance(request.model, GaussianMean):
-            raise InvalidModel("The posterior of a Gaussian mean is drawn exactly. Use Gibbs() or Diffused().")
+            raise UnsupportedBudget("The posterior of a Gaussian mean is drawn exactly, by Gibbs and Diffused.")
         bounds = smooth_bounds_of(request.model)
         if bounds.lipschitz is None:
             raise UnsupportedBudget(
                 f"{type(request.model).__name__} has no bound on the slope of one record's loss, which a batch needs. Declare its "
-                "lipschitz bound, or use NoisyGradient()."
+                "lipschitz bound."
             )
         return bounds
 
@@ -234,7 +241,7 @@ class SubsampledTarget(Private):
     @property
     def batch_size(self) -> int:
         assert isinstance(self.plan.mechanism, DPSGLD)
-        return self.plan.mechanism.batch_size
+        return self.plan.mechanism.expected_batch(self.plan.n)
 
 
 @dataclass(frozen=True)

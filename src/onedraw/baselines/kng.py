@@ -133,12 +133,12 @@ class KNG(Mechanism):
         if not isinstance(model, LinearModel):
             raise UnsupportedBudget(
                 f"{type(model).__name__} has no convex loss of one linear predictor. Of a loss that redescends, as a β-divergence does, the "
-                "gradient vanishes far away and the selection would go there. Use Logistic(loss='exp-linear'), or Candidates()."
+                "gradient vanishes far away and the selection would go there. Use Logistic(loss='exp-linear')."
             )
         if model.dimension > MOST_DIMENSIONS:
             raise UnsupportedBudget(
-                f"KNG has {model.dimension} coefficients to cover, and public candidates cover at most {MOST_DIMENSIONS}. Use PerturbedMode(), whose "
-                "pure noise has the same shape and is smaller in any number of dimensions, or Candidates()."
+                f"KNG has {model.dimension} coefficients to cover, and public candidates cover at most {MOST_DIMENSIONS}. Use fewer "
+                "columns."
             )
         lipschitz = bounds_of(model).lipschitz
         assert lipschitz is not None  # of a loss of one predictor it is known wherever that of a difference is

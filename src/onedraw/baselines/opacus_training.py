@@ -25,12 +25,18 @@ from .sgd_steps import Gradients, Objective
 INSTALL = "pip install torch==2.13.0, and then pip install opacus==1.6.0"
 
 
+def lacking_for_opacus() -> list[str]:
+    """Return the libraries that training with Opacus needs and that are not installed."""
+    return [name for name in ("torch", "opacus") if find_spec(name) is None]
+
+
 def check_opacus() -> None:
     """Refuse where it is missing, with what to do."""
-    if missing := [name for name in ("torch", "opacus") if find_spec(name) is None]:
+    if missing := lacking_for_opacus():
         raise MissingExtra(
-            f"DP-SGD trains with Opacus, and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed here. "
-            f"In two steps, in this order: {INSTALL}.",
+            f"This training was asked to use Opacus, and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not "
+            "installed here. Leave out sampler=, or pass baselines.Training('jax'), which draws from the same law. Or install "
+            f"them in two steps, in this order: {INSTALL}.",
             extra="opacus",
         )
 

@@ -99,7 +99,7 @@ class PenaltyTest(Kernel):
         elif not request.budget.allows(GaussianDP):
             raise UnsupportedBudget(
                 f"The penalty algorithm cannot keep {request.budget}: Gaussian noise always leaves some δ. Use ApproxDP, GaussianDP "
-                "or ZCDP, or Candidates() for a pure ε."
+                "or ZCDP."
             )
 
     def check_room(self, model: Any, numbers: Mapping[str, float], n: int) -> None:

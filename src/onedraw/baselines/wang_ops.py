@@ -42,7 +42,7 @@ class OnePosteriorSample(OverGibbs):
         if not isinstance(budget, PureDP | BoundedRange | ApproxDP):
             raise UnsupportedBudget(
                 f"Wang et al. speak of a pure ε, and {budget} is another promise. Use PureDP(epsilon), or "
-                "ApproxDP(epsilon, delta) where a chain draws; Gibbs(rule='bounded') keeps this one too."
+                "ApproxDP(epsilon, delta) where a chain draws."
             )
         bound = Fraction(likelihood_bound(request.model))
         return fraction_down(Fraction(budget.stated_epsilon) / (4 * bound * request.records_per_person * request.draws))

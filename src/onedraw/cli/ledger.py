@@ -115,9 +115,10 @@ def top_up(
     from onedraw.ledger import Ledger
     from onedraw.privacy import epsilon_delta
 
-    ledger, budget = Ledger.open(place), epsilon_delta(epsilon, delta)
-    ledger.top_up(dataset, budget, by=by, note=note)
-    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": ledger.head()},
+    budget = epsilon_delta(epsilon, delta)
+    event = Ledger.open(place).top_up(dataset, budget, by=by, note=note)
+    # The head is this event's hash: reading the ledger once more could fail, although the event stands.
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "budget": budget.to_dict(), "head": event.hash},
          f"{dataset} now has {budget}.")  # fmt: skip
 
 
@@ -126,9 +127,8 @@ def close(place: Place, dataset: Dataset, as_json: AsJson = False) -> None:
     """Close a dataset: no further release may be charged to it."""
     from onedraw.ledger import Ledger
 
-    ledger = Ledger.open(place)
-    ledger.close_dataset(dataset)
-    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "closed": True, "head": ledger.head()},
+    event = Ledger.open(place).close_dataset(dataset)
+    answer(as_json, {"ledger": shown_place(place), "dataset": dataset, "closed": True, "head": event.hash},
          f"{dataset} is closed.")  # fmt: skip
 
 
@@ -147,20 +147,24 @@ def show(
     summaries = {name: _summary(ledger, name) for name in names}
     accounts = {name: ledger.account(name).dataset for name in names}
     history: dict[str, list[Any]] = {of: [] for of in accounts.values()}
+    restored: list[Any] = []
     for event in ledger.events():  # read once
-        history.get(event.dataset, []).append(event)
+        history.get(event.dataset, restored if event.kind == "restored" else []).append(event)
     events = {name: history[of] for name, of in accounts.items()}
     if as_json:
         show_json({"ledger": shown_place(place), "head": ledger.head(), "datasets": {
             name: summaries[name] | {"events": [_event(event, summaries[name]["delta"]) for event in events[name]]}
             for name in names
-        }})  # fmt: skip
+        }, "restored": [_event(event, 0.0) for event in restored]})  # fmt: skip
         return
     show_table("Budgets", ["dataset", "ε spent", "ε left", "ε budget", "δ", "releases"], [
         [name, _figure(s["spent_epsilon"]), number(s["remaining_epsilon"]), number(s["budget_epsilon"]), number(s["delta"]),
          str(s["releases"])]
         for name, s in summaries.items()
     ])  # fmt: skip
+    for event in restored:
+        shown = _event(event, 0.0)
+        show_lines(f"Restored {shown['when']}, event {shown['sequence']}: {shown['what']}.")
     for name in names:
         show_lines("", *_totals(name, summaries[name]))
         earlier = max(0, len(events[name]) - last)

@@ -88,12 +88,13 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
 
 def show(result: Any, planned: Planned, found: Estimates) -> None:
     from onedraw.mechanisms import ExponentialQuantiles
+    from onedraw.models import Network
     from onedraw.release.intervals.quantiles import inter_quartile_range
 
     certificate, timing = result.certificate, result.certificate.timing
     show_lines(certificate.sentence, *([timing.sentence] if timing is not None and timing.work else []))
     described, whole = certificate.draw.quantity, certificate.data.target is None
-    if len(found) > MANY or described == "network weights":
+    if len(found) > MANY or isinstance(result.plan.model, Network):
         use = "all of them are in the file" if whole else "score new records with onedraw predict"
         show_lines(f"{len(found)} {described}; {use}.")
     else:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -45,10 +45,14 @@ BEFORE_ALL = -(2**62)
 
 @dataclass
 class Writer:
-    """The writer's turn: read what is there, append what follows. ``appended`` is the last event of this turn."""
+    """The writer's turn: read what is there, append what follows. ``appended`` is the last event of this turn.
+
+    If ``is_committing``, a failure leaves open whether that event stands.
+    """
 
     connection: Connection
     appended: Position | None = None
+    is_committing: bool = False
 
     def rows(self, start: int, count: int = ALL) -> list[Row]:
         from sqlalchemy import text
@@ -116,21 +120,41 @@ class Storage(ABC):
             yield Writer(connection)
 
     @contextmanager
-    def writing(self, prepare: Callable[[Writer], object] | None = None) -> Iterator[Writer]:
+    def writing(
+        self, prepare: Callable[[Writer], object] | None = None, *, must_be_marked: bool = True
+    ) -> Iterator[Writer]:
         """Alone with the ledger until the block ends; then what was appended is on disk, or nothing is.
 
-        ``prepare`` is what can be done before others are kept waiting: reading, above all.
+        ``prepare`` is what can be done before others are kept waiting: reading, above all. ``must_be_marked``: an event
+        whose mark cannot be written is an error. It is not one for an event that spends nothing: a mark may lie behind.
         """
-        with self.connected(writing=True) as connection:
-            writer = Writer(connection)
-            if prepare is not None:
-                prepare(writer)
-            self.take_turn(connection)
-            with self.marking(writer) as mark:
-                yield writer
-                connection.commit()
-                if mark is not None and writer.appended is not None:
-                    mark.advance(writer.appended)
+        writer: Writer | None = None
+        try:
+            with self.connected(writing=True) as connection:
+                writer = Writer(connection)
+                if prepare is not None:
+                    prepare(writer)
+                self.take_turn(connection)
+                with self.marking(writer) as mark:
+                    yield writer
+                    writer.is_committing = True
+                    connection.commit()
+                    writer.is_committing = False
+                    if mark is not None and writer.appended is not None:
+                        with nullcontext() if must_be_marked else suppress(CannotWrite):
+                            mark.advance(writer.appended)
+        except OnedrawError as error:
+            if writer is None or not writer.is_committing or writer.appended is None or self._lacks(writer.appended):
+                raise
+            raise self._doubtful(writer.appended, error.__cause__) from error
+
+    def _lacks(self, position: Position) -> bool:
+        """Return whether the ledger can be read and does not hold this event. Only when its connection is closed."""
+        try:
+            found = self.rows(position.sequence, 1)
+        except OnedrawError:
+            return False
+        return not any((row[0], row[-1]) == (position.sequence, position.hash) for row in found)
 
     def create(self, first: Event) -> None:
         """Lay out the table with its first event, all or nothing, unless another process was quicker."""
@@ -196,6 +220,13 @@ class Storage(ABC):
         return CannotWrite(
             f"The ledger at {self.name} cannot be written ({why}), and a spend must be on disk before the data are touched: "
             "nothing was drawn. Make the place writable, free some space, or keep the ledger elsewhere."
+        )
+
+    def _doubtful(self, position: Position, why: object) -> CannotWrite:
+        return CannotWrite(
+            f"The ledger at {self.name} failed while event {position.sequence} was written ({getattr(why, 'orig', why)}). The "
+            "event stands in the ledger, or may stand there, and then it counts. Nothing was drawn. Repair the disk or the "
+            "server, then look with `onedraw ledger show`."
         )
 
     def _busy(self) -> LedgerError:

@@ -251,7 +251,8 @@ class Ledger:
             raise LedgerError(
                 "A release is settled with its certificate's digest, which is empty. Pass certificate.digest."
             )
-        with self._turn() as turn:
+        # The draw would be lost if a settlement failed that stands in the chain already.
+        with self._turn(must_be_marked=False) as turn:
             entry = checks.open_entry(turn.accounts, reservation)
             return turn.append(Kind.SETTLED, entry.dataset, {"certificate": digest}, entry=reservation.entry)
 
@@ -367,13 +368,13 @@ class Ledger:
         return known
 
     @contextmanager
-    def _turn(self) -> Iterator[_Turn]:
+    def _turn(self, *, must_be_marked: bool = True) -> Iterator[_Turn]:
         """Alone with the up-to-date accounts; an event appended in the block is on disk when the block ends.
 
         The history is read before the lock is asked for, and under the lock only what came meanwhile: a process
         that has read nothing yet must not keep the others waiting for as long as reading everything takes.
         """
-        with self._storage.writing(prepare=lambda writer: self._current(writer.rows)) as writer:
+        with self._storage.writing(lambda writer: self._current(writer.rows), must_be_marked=must_be_marked) as writer:
             turn = _Turn(self._current(writer.rows), writer)
             if self._storage.keeps_mark and not turn.accounts.marked:
                 turn = _Turn(turn.accounts.after([turn.append(Kind.MARKED, "", {})]), writer)

@@ -34,6 +34,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from typing import Protocol
 
 from onedraw.errors import CannotWrite, LedgerError, WrongCall
@@ -43,6 +44,8 @@ from .events import START, Position, Row, canonical
 SLOT_BYTES = 4096
 READ_ATTEMPTS = 3
 WAIT_SECONDS = 60
+NO_FILE = -1
+"""The inode that no file has."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,10 @@ class MarkFile:
         for _ in range(READ_ATTEMPTS):  # a reader can meet a slot that is being written
             try:
                 handle = os.open(self.path, os.O_RDONLY)
+                try:
+                    mark = _newest(handle)
+                finally:
+                    _close(handle)
             except FileNotFoundError:
                 return None
             except OSError as error:
@@ -113,10 +120,6 @@ class MarkFile:
                     f"The mark {self.path} cannot be read ({error.strerror}). Nothing was charged. Give it the same owner and "
                     "rights as the ledger's file."
                 ) from error
-            try:
-                mark = _newest(handle)
-            finally:
-                os.close(handle)
             if mark is not None:
                 return mark
         raise LedgerError(
@@ -168,8 +171,9 @@ class MarkFile:
             yield HeldMark(handle, mark, self.path)
         finally:
             # Closing would not be enough: a child that another thread forked meanwhile has the lock too.
-            fcntl.flock(handle, fcntl.LOCK_UN)
-            os.close(handle)
+            with suppress(OSError):  # what was written is on disk already
+                fcntl.flock(handle, fcntl.LOCK_UN)
+            _close(handle)
 
     def _lock(self, handle: int) -> None:
         end = time.monotonic() + WAIT_SECONDS
@@ -200,7 +204,7 @@ def _newest(handle: int) -> Mark | None:
     whole = [mark for mark in marks if mark is not None]
     newest = max(whole, key=lambda mark: mark.generation, default=None)
     if newest is not None and newest.mark_inode != own:
-        return replace(newest, ledger_inode=-1)  # a copy of a mark is the mark of no file
+        return replace(newest, ledger_inode=NO_FILE)  # a copy of a mark
     return newest
 
 
@@ -212,6 +216,12 @@ def _decoded(slot: bytes) -> Mark | None:
         return Mark(**json.loads(text))
     except (TypeError, ValueError):
         return None
+
+
+def _close(handle: int) -> None:
+    """Close a file that was read, or synced: where this fails nothing is lost."""
+    with suppress(OSError):
+        os.close(handle)
 
 
 def _sync(handle: int) -> None:
@@ -286,15 +296,15 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
             raise LedgerError(
                 f"The ledger at {place} has no mark ({place}.mark), so it cannot be checked that no spend is missing: it was "
                 "copied or moved without it, or this is another path to it. Nothing was charged. If you moved it by hand, move "
-                f"its .mark and its -journal too. To accept a copy or a backup, run `onedraw ledger restore {place}`."
+                f"its .mark and its -journal too. To accept a copy or a backup, run `onedraw ledger restore {quote(place)}`."
             )
         return
     check_not_moved(place, mark)
-    if REFUSE_WHAT_IS_SEEN and mark.ledger_inode != inode:
+    if mark.ledger_inode != inode and (REFUSE_WHAT_IS_SEEN or mark.ledger_inode == NO_FILE):
         raise LedgerError(
             f"The file at {place} is not the file that its mark belongs to: it is a copy, a restored backup, or was moved to "
             "another disk. Spends may be missing from it, or be made in the other file. Nothing was charged. To move a ledger, "
-            f"use `onedraw ledger move OLD NEW`. To accept this file, run `onedraw ledger restore {place}`. To look at a copy, "
+            f"use `onedraw ledger move OLD NEW`. To accept this file, run `onedraw ledger restore {quote(place)}`. To look at a copy, "
             "give its URL: sqlite:///PATH?mode=ro."
         )
     if mark.position == START:
@@ -306,13 +316,13 @@ def compare(place: str, mark: Mark | None, inode: int, chain: Chain) -> None:
             f"The ledger at {place} ends at event {last}, but its mark has seen event {mark.sequence}: "
             f"{count_of_events(mark.sequence - last)} lost, spends perhaps among them. An older copy was put back, or the "
             "ledger was used under two paths. Nothing was charged. Put the newer ledger back. If it no longer exists, see "
-            f"`onedraw ledger restore {place} --help`."
+            f"`onedraw ledger restore --help`."
         )
     if row[-1] != mark.head:
         raise LedgerError(
             f"The ledger at {place} has another event {mark.sequence} than its mark has seen: this is another history, and "
             "spends may be missing. Nothing was charged. Put back the ledger that the mark belongs to, or see "
-            f"`onedraw ledger restore {place} --help`."
+            f"`onedraw ledger restore --help`."
         )
 
 
@@ -326,11 +336,11 @@ def check_not_moved(place: str, mark: Mark) -> None:
     if mark.moved_to:
         raise LedgerError(
             f"The ledger at {place} was moved to {mark.moved_to}. Nothing was charged. Use it there. If the move was "
-            f"interrupted, run `onedraw ledger move {place} {mark.moved_to}` again. Delete {place}.mark only to begin another "
+            f"interrupted, run `onedraw ledger move {quote(place)} {quote(mark.moved_to)}` again. Delete {place}.mark only to begin another "
             "ledger under this name."
         )
     if mark.moved_from:
         raise LedgerError(
             f"The ledger at {place} is still being moved from {mark.moved_from}. Nothing was charged. If the move was "
-            f"interrupted, run `onedraw ledger move {mark.moved_from} {place}` again."
+            f"interrupted, run `onedraw ledger move {quote(mark.moved_from)} {quote(place)}` again."
         )

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
@@ -163,15 +163,20 @@ def restore_ledger(
 ) -> Restored:  # fmt: skip
     """Accept the file at ``place`` as the ledger, or first put a copy of ``backup`` there."""
     storage, confirmed = _file_at(place), tuple(heads)
+    mark = _mark_or_none(storage)
+
+    def confirm(path: str, events: Sequence[Event]) -> None:
+        if not accept_lost_spends:
+            _check_confirmed(path, events, mark, confirmed)
+
     if backup is not None:
-        _bring(storage_at(backup), storage)
+        _bring(storage_at(backup), storage, confirm)
     if not os.path.lexists(storage.path):
         raise LedgerError(
             f"There is no file at {storage.path}. Nothing was changed. Give the backup: `onedraw ledger restore "
             f"{storage.path} --backup FILE`."
         )
     storage.check(create=False)
-    mark = _mark_or_none(storage)
     with storage.connected(writing=True) as connection:
         writer = Writer(connection)
         storage.take_turn(connection)
@@ -181,8 +186,7 @@ def restore_ledger(
             raise broken(1, "it is missing")
         if mark is not None and _agrees(storage, mark, writer):
             return Restored(end.sequence, end.hash, 0, changed=False)
-        if not accept_lost_spends:
-            _check_confirmed(storage, events, mark, confirmed)
+        confirm(storage.path, events)
         known = None if mark is None else {"sequence": mark.sequence, "head": mark.head}
         content = {"mark": known, "heads": list(confirmed)}
         event = new_event(end, Kind.RESTORED, entry=uuid.uuid4().hex, dataset="", content=content)
@@ -214,10 +218,10 @@ def _lost(events: Sequence[Event], mark: Mark) -> int:
     return max(1, mark.sequence - len(events))
 
 
-def _check_confirmed(storage: SQLiteStorage, events: Sequence[Event], mark: Mark | None, heads: Sequence[str]) -> None:
+def _check_confirmed(path: str, events: Sequence[Event], mark: Mark | None, heads: Sequence[str]) -> None:
     """Refuse a history from which spends may be missing, unless what is known from outside stands in it."""
     known = {event.hash for event in events}
-    here = f"The file at {storage.path} ends at event {len(events)}, head {events[-1].hash}."
+    here = f"The file at {path} ends at event {len(events)}, head {events[-1].hash}."
     way = "Or accept with --accept-lost-spends that spends are missing from the ledger."
     if mark is not None and (mark.moved_to or mark.moved_from):
         other = mark.moved_to or mark.moved_from
@@ -242,8 +246,8 @@ def _check_confirmed(storage: SQLiteStorage, events: Sequence[Event], mark: Mark
         )
 
 
-def _bring(backup: object, storage: SQLiteStorage) -> None:
-    """Put a copy of the backup where no file is; do nothing if an earlier call has put it there."""
+def _bring(backup: object, storage: SQLiteStorage, confirm: Callable[[str, Sequence[Event]], None]) -> None:
+    """Put a copy of a confirmed backup where no file is; do nothing if an earlier call has put it there."""
     if not isinstance(backup, SQLiteStorage):
         raise LedgerError("A backup of a SQLite ledger is a file. Nothing was changed. Give its path.")
     copied = replace(backup, read_only=True)
@@ -264,6 +268,7 @@ def _bring(backup: object, storage: SQLiteStorage) -> None:
             f"A journal without its ledger stands at {storage.path}-journal. SQLite would apply it to the backup. Nothing was "
             "changed. Move it to the ledger that it belongs to, or remove it."
         )
+    confirm(copied.path, events)
     fresh = replace(storage, path=f"{storage.path}.restoring")
     for path in (fresh.path, f"{fresh.path}-journal"):
         with suppress(FileNotFoundError):

@@ -91,10 +91,13 @@ class SQLiteStorage(Storage):
 
     @contextmanager
     def connected(self, *, writing: bool) -> Iterator[Connection]:
-        if not self.read_only:
-            check_one_path(self.path)  # before SQLite opens it, which would roll back a journal
-        with super().connected(writing=writing) as connection:
-            yield connection
+        try:
+            if not self.read_only:
+                check_one_path(self.path)  # before SQLite opens it, which would roll back a journal
+            with super().connected(writing=writing) as connection:
+                yield connection
+        except OSError as error:  # of the mark, or of the file's state
+            raise self._failed(error.strerror) from error
 
     @contextmanager
     def marking(self, writer: Writer, *, new: bool = False) -> Iterator[HeldMark | None]:

@@ -83,10 +83,10 @@ class Barker(Kernel):
 
     def check_budget(self, budget: Promise) -> None:
         if budget.is_pure or not ZCDP(1e-290).implies(budget):
-            offer = pure_offer(budget) if budget.is_pure else "Use NoisyGradient() or Gibbs('gdp'), which do."
+            offer = f" {pure_offer(budget)}" if budget.is_pure else ""
             raise UnsupportedBudget(
                 f"A path of T decisions cannot keep {budget} well: along the worst direction its ε is that of all T "
-                f"steps, and no μ follows. Use ApproxDP(epsilon, delta). {offer}"
+                f"steps, and no μ follows. Use ApproxDP(epsilon, delta).{offer}"
             )
 
     def check_model(self, model: Any) -> None:

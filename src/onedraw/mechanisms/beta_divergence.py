@@ -238,7 +238,7 @@ def _likelihood(model: Any) -> Any:
         raise UnsupportedBudget(
             f"{type(model).__name__} has no likelihood with a known bound on its density, so its β-divergence loss has "
             "no known sensitivity. Use Logistic, Softmax, GaussianRegression(variance_floor=…), PoissonRegression or "
-            "another model with a likelihood, or Gibbs() for a convex loss."
+            "another model with a likelihood."
         )
     return model.likelihood
 

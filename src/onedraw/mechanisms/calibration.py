@@ -50,7 +50,7 @@ def known_curvature(model: Any, found: float | None) -> float:
     if found is None:
         raise UnsupportedBudget(
             f"Nothing public is known about how much curvature a record of {type(model).__name__} has, so that nothing can be planned by "
-            "it. Declare data_norm=… or bounds=… of features that vary; or use Gibbs(), or NoisyGradient(weight=…, time=…), planned without."
+            "it. Declare data_norm=… or bounds=… of features that vary, or use a smooth loss."
         )
     return found
 

@@ -85,7 +85,7 @@ def scoring(of: Any, request: Request, largest: Fraction, *, stated: Mapping[str
     if not isinstance(model, RowModel) or not isinstance(model.prior, Gaussian | NormalInverseGamma):
         raise UnsupportedBudget(
             f"Candidates are laid out by a prior on the coefficients of a linear predictor, and {type(model).__name__} "
-            f"has other parameters. What is left is to {CHAINS}"
+            f"has other parameters.{f' What is left is to {CHAINS}' if isinstance(model, WithLikelihood) else ''}"
         )
     if isinstance(of, BetaDivergence):
         return _beta(of, request, largest, stated)
@@ -98,7 +98,7 @@ def _beta(of: BetaDivergence, request: Request, largest: Fraction, stated: Mappi
     if likelihood is None:
         raise UnsupportedBudget(
             f"{type(model).__name__} has no likelihood, so it has no β-divergence loss to select by. Use Logistic, "
-            "Softmax or a regression with one, or Candidates(of=Gibbs('bounded')) for a convex margin loss on a ball."
+            "Softmax or a regression with one; of=… selects by a convex margin loss on a ball."
         )
     if not isinstance(model.predictor_function, Linear):
         raise UnsupportedBudget(
@@ -138,7 +138,7 @@ def _margin(of: Any, request: Request, largest: Fraction, stated: Mapping[str, f
     if not isinstance(kernel, MarginLoss) or model.radius is None:
         raise UnsupportedBudget(
             "Of the convex losses Candidates select by those of a margin (Logistic, Hinge, HuberisedHinge) on a ball. "
-            "Pass prior=Gaussian(scale=…, radius=…), or use BetaDivergence(), which needs no ball."
+            "Pass prior=Gaussian(scale=…, radius=…), or leave out of=, which needs no ball."
         )
     loss = MarginOnBall(kernel, model.predictor_bound)
     low, high = loss.interval

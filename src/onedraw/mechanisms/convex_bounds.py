@@ -162,7 +162,7 @@ def smooth_bounds_of(model: Any) -> ConvexBounds:
     if bounds.smoothness is None:
         raise UnsupportedBudget(
             f"The loss of {type(model).__name__} has a kink, so no step size follows its gradient. Use its "
-            "smoothed version (HuberisedHinge, Quantile(smoothing=…)), or Gibbs()."
+            "smoothed version: HuberisedHinge, or Quantile(smoothing=…)."
         )
     return bounds
 
@@ -180,7 +180,7 @@ def bounds_of(model: Any) -> ConvexBounds:
     if not isinstance(model, ConvexModel):
         raise UnsupportedBudget(
             f"{type(model).__name__} has no convex loss with a Gaussian prior on its parameter. Gibbs and "
-            "NoisyGradient are for convex models, such as Logistic; for this model use Diffused()."
+            "NoisyGradient are for convex models, such as Logistic."
         )
     declared = {name: bound.value for name, bound in model.bounds.items() if not isinstance(bound.value, tuple)}
     known = {name: value if math.isfinite(value := declared.get(name, math.inf)) else None for name in _NAMED}

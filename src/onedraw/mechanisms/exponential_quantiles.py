@@ -116,9 +116,9 @@ class ExponentialQuantiles(Mechanism):
     def calibrate(self, request: Request) -> Plan:
         model = _checked(request)
         flip = _flips(request, model)
-        numbers = _numbers(request, _share(request, flip), flip=flip)
+        numbers = _numbers(request, model, _share(request, model, flip), flip=flip)
         if numbers.ends and all(rank == NO_END for rank in numbers.ends):
-            numbers = _numbers(request, 0.0, flip=flip)
+            numbers = _numbers(request, model, 0.0, flip=flip)
         return self.plan(request, numbers.to_dict())
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -177,9 +177,8 @@ def _weight(width: int) -> Fraction:
     return Fraction(width * UNITS, 2**BITS)
 
 
-def _numbers(request: Request, share: float, *, flip: bool) -> QuantileNumbers:
+def _numbers(request: Request, model: ColumnQuantiles, share: float, *, flip: bool) -> QuantileNumbers:
     """Return what runs if intervals have this share of the budget."""
-    model = request.model
     levels = depth_of(quantile_tree(model.levels))
     widths = _widths(request, _parts(levels, share, len(model.levels)), flip=flip)
     if not share:
@@ -199,15 +198,15 @@ def _parts(levels: int, share: float, intervals: int) -> tuple[float, ...]:
     return ((1.0 - share) / levels,) * levels + ((share / intervals,) * intervals if share else ())
 
 
-def _share(request: Request, flip: bool) -> float:
-    if request.model.interval is None:
+def _share(request: Request, model: ColumnQuantiles, flip: bool) -> float:
+    if model.interval is None:
         return 0.0
-    return share_of_intervals(request.budget, request.model, request.n, request.records_per_person, flip=flip)
+    return share_of_intervals(request.budget, model, model.interval, request.n, request.records_per_person, flip=flip)
 
 
 @lru_cache(maxsize=256)
 def share_of_intervals(
-    budget: Promise, model: ColumnQuantiles, n: int, records_per_person: int, *, flip: bool
+    budget: Promise, model: ColumnQuantiles, interval: float, n: int, records_per_person: int, *, flip: bool
 ) -> float:
     """Return the share of the budget for intervals, chosen from public numbers alone.
 
@@ -216,7 +215,7 @@ def share_of_intervals(
     and the margin of the ends, which falls. The smallest share within `WIDER` of the narrowest width is taken. If every
     end lacks room at every share, intervals get nothing: they would hold most of the range (exponential_quantiles.md).
     """
-    root, count, alpha = quantile_tree(model.levels), len(model.levels), 1.0 - model.interval
+    root, count, alpha = quantile_tree(model.levels), len(model.levels), 1.0 - interval
     depth = depth_of(root)
     # The total depends little on the share, and Rényi curves are slow to convert: one total serves all shares.
     total = _largest_total(budget, _parts(depth, SHARES[-1] / 2.0, count), records_per_person, flip)
@@ -265,7 +264,7 @@ def _flips(request: Request, model: ColumnQuantiles) -> bool:
         return False
 
     def spent(flip: bool) -> float:
-        parts = _parts(depth_of(quantile_tree(model.levels)), _share(request, flip), len(model.levels))
+        parts = _parts(depth_of(quantile_tree(model.levels)), _share(request, model, flip), len(model.levels))
         return _largest_total(request.budget, parts, request.records_per_person, flip)
 
     return spent(False) <= FORGONE * spent(True)

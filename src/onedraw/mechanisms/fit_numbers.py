@@ -15,6 +15,7 @@ from onedraw.models.fit import constants as constant
 from onedraw.models.fit.losses import ClassLoss, FitLoss, measured_of
 from onedraw.models.fit.problem import Measuring
 from onedraw.models.fit.result import least_information
+from onedraw.models.fit.sums import predictor_rounding
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.sums.exact_sums import deviation, matrix_deviation
 
@@ -22,6 +23,9 @@ from .stages import MomentsStage, Spending, apart, stage_before
 
 SLOPES = 2.0**-45
 """Relative rounding of one record's gradient: products and sums of a few hundred terms of double precision."""
+
+LEAST_REACH = 16.0
+"""Norm of a mode in measured coordinates, up to which its gradient is certified in full; usual ones are of norm 1 to 5."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def numbers_for(setting: Setting, total: float, kappa: float, *, measured: bool)
         noise = 4.0 * row**2 * (setting.width + 1.0 if pure else 1.0) / (setting.n * mode_mu**2)  # σ = 2r/μ
         largest = math.sqrt(constant.LARGEST_GROWTH**2 * setting.layout.columns + setting.layout.intercept)
         row = max(row, min(row * math.sqrt(_spare_noise(setting, constant.THRESHOLD) / noise), largest))
-    ridge = loss.ridge_for(kappa / setting.k, row)
+    ridge = max(loss.ridge_for(kappa / setting.k, row), least_ridge(setting, row))
     mode_noise = spending.noise(mode, row * math.sqrt(loss.corners(row, ridge, setting.k).widest))
     tolerance, closing_noise = closing(
         setting, ridge=ridge, deviation=deviation(mode_noise, setting.width, pure=pure), row=row,
@@ -143,15 +147,28 @@ def closing(
     """(tolerance t, closing noise): the gradient the fit must reach, and the noise that hides what is left of it.
 
     θ̂ is within t/Λ of the mode, so two data sets' θ̂ differ by at most 2t/Λ given the mode. t is large enough to be
-    certified in double precision: rounding of n gradients stays below a quarter of it. Where that decides, up to
-    ``most`` is spent instead of ``mu`` so that the noise stays what is wanted.
+    certified in double precision (`least_tolerance`). Where that decides, up to ``most`` is spent instead of ``mu`` so
+    that the noise stays what is wanted.
     """
     wanted = _wanted_closing(setting, ridge, deviation)
     scale = wanted / math.sqrt(setting.width + 1.0) if setting.pure else wanted
-    certain = 8.0 * setting.n * setting.loss.slope_bound * row * SLOPES
+    certain = least_tolerance(setting, row, ridge)
     mu = min(max(mu, 2.0 * certain / (ridge * scale)), max(mu, most))
     tolerance = max(mu * ridge * scale / 2.0, certain)
     return tolerance, 2.0 * tolerance / (ridge * mu)
+
+
+def least_tolerance(setting: Setting, row: float, ridge: float) -> float:
+    """The smallest gradient that double precision certifies: slopes that are off by `SLOPES` make a quarter of it, and
+    predictors that are off in proportion to ‖θ‖ a fifth, for ‖θ‖ up to `LEAST_REACH` (perturbed_mode.md §4)."""
+    bent = setting.n * setting.loss.curvature_bound * row**2 + ridge * math.sqrt(setting.width)
+    slopes = 8.0 * setting.n * setting.loss.slope_bound * row * SLOPES
+    return max(slopes, 5.0 * predictor_rounding(setting.layout.width) * bent * LEAST_REACH)
+
+
+def least_ridge(setting: Setting, row: float) -> float:
+    """A hundred roundings of the curvature: with less, the rounding of predictors could turn the mode around."""
+    return 100.0 * predictor_rounding(setting.layout.width) * setting.n * setting.loss.curvature_bound * row**2
 
 
 def _wanted_closing(setting: Setting, ridge: float, deviation: float) -> float:

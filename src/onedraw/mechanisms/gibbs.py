@@ -276,10 +276,7 @@ def check_tries(request: Request, numbers: Mapping[str, float]) -> None:
 def instead(budget: Promise) -> str:
     """What keeps a pure promise where no exact draw does, or one with a δ that is as good as none."""
     epsilon = text(budget.pure_epsilon) if math.isfinite(budget.pure_epsilon) else "ε"
-    return (
-        "For δ = 0 use Candidates(), the finite mechanism, or PerturbedMode(), a fit; or take rule='bounded' with a tiny δ, "
-        f"ApproxDP({epsilon}, {TINY_DELTA:g})."
-    )
+    return f"With a tiny δ rule='bounded' needs no exact draw: ApproxDP({epsilon}, {TINY_DELTA:g})."
 
 
 def pure_offer(budget: Promise) -> str:

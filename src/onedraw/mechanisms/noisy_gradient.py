@@ -242,7 +242,7 @@ class NoisyGradient(Mechanism):
     def _checked(self, request: Request) -> ConvexBounds:
         budget = request.budget
         if isinstance(request.model, GaussianMean):
-            raise UnsupportedBudget("The posterior of a Gaussian mean is drawn exactly. Use Gibbs() or Diffused().")
+            raise UnsupportedBudget("The posterior of a Gaussian mean is drawn exactly, by Gibbs and Diffused.")
         bounds = smooth_bounds_of(request.model)
         if not budget.allows(GaussianDP):
             raise UnsupportedBudget(

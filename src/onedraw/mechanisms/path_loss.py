@@ -38,7 +38,7 @@ HINGE_WIDTH, PINBALL_WIDTH = 0.5, 0.25
 """Over which a kink is rounded to plan by its curvature, the second in deviations of a residual; nothing is drawn with
 it."""
 
-INSTEAD = "Use Logistic, Softmax, Hinge, Quantile or HuberRegression with data_norm=… or bounds=…, or another mechanism: Gibbs()."
+INSTEAD = "Use Logistic, Softmax, Hinge, Quantile or HuberRegression with data_norm=… or bounds=…."
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def path_loss(
     if not math.isfinite(reach):
         raise UnsupportedBudget(
             f"The rows of {type(model).__name__} have no bound (r = ∞), so one record could decide every step. Declare "
-            "data_norm=… or bounds=…, or use Candidates(), which needs none."
+            "data_norm=… or bounds=…."
         )
     loss, slope = _own_loss(model) if beta is None else _beta_loss(model, check_beta(beta))
     if not 0.0 < slope < math.inf:
@@ -114,7 +114,7 @@ def _beta_loss(model: Any, beta: float) -> tuple[Any, float]:
         raise UnsupportedBudget(
             f"The slope of the β-divergence in the predictor is bounded here for two classes, and "
             f"{type(model).__name__} has "
-            "another likelihood or none. Use Logistic, leave out beta=, or use Candidates(of=BetaDivergence())."
+            "another likelihood or none. Use Logistic, or leave out beta=."
         )
     return BetaLoss(likelihood, beta), bernoulli_slope(beta)
 

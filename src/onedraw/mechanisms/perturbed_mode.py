@@ -32,7 +32,7 @@ from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
 
-from .fit_numbers import FitNumbers, Setting, measuring, numbers_for, predicted_error
+from .fit_numbers import FitNumbers, Setting, least_ridge, least_tolerance, measuring, numbers_for, predicted_error
 from .stages import Categories, Stage, apart, check_lattice, largest_total, stage_ratios, ways
 
 FIXED = "the columns, their bounds and levels, the response's bounds or classes"
@@ -97,7 +97,14 @@ class PerturbedMode(Mechanism):
         numbers, pure = FitNumbers.from_dict(parameters, "A perturbed mode"), parameters.get("pure")
         if pure not in (0.0, 1.0):
             raise PromiseRefused("A perturbed mode is pure or not; what is stated is neither.")
-        return self._plan(request, self.setting(request, pure=bool(pure)), numbers)
+        setting, row = self.setting(request, pure=bool(pure)), numbers.row_bound
+        certain = least_tolerance(setting, row, numbers.ridge)
+        if numbers.tolerance < certain * (1.0 - 1e-9) or numbers.ridge < least_ridge(setting, row) * (1.0 - 1e-9):
+            raise PromiseRefused(
+                f"A gradient of {numbers.tolerance:.3g} at a ridge of {numbers.ridge:.3g} cannot be certified in double "
+                f"precision; {certain:.3g} can. State the plan's own numbers."
+            )
+        return self._plan(request, setting, numbers)
 
     def setting(self, request: Request, *, pure: bool) -> Setting:
         """Layout, loss and n of a request; what cannot be fitted so is refused."""
@@ -111,7 +118,7 @@ class PerturbedMode(Mechanism):
         if isinstance(budget, GaussianDP | ZCDP) or not isinstance(budget, PureDP | ApproxDP | RenyiDP):
             raise UnsupportedBudget(
                 f"A perturbed mode cannot keep {budget}: its loss is the largest of several Gaussian ones, which no "
-                "single Gaussian bounds. Use a budget in ε and δ, or NoisyGradient(), which keeps this kind."
+                "single Gaussian bounds. Use a budget in ε and δ."
             )
         if request.draws != 1:
             raise UnsupportedBudget(
@@ -154,7 +161,8 @@ class PerturbedMode(Mechanism):
         named = {**numbers.to_dict(), "pure": float(pure), "kappa": max(corner.shift for corner in corners.terms)}
         claims = [
             f"rows enter with weight min(1, r²/‖z‖²), r = {numbers.row_bound:.6g}",
-            f"the gradient at what is published has norm at most {numbers.tolerance:.3g}, checked on exact sums",
+            f"the mode is found to a gradient of norm at most {numbers.tolerance:.3g}, checked on exact sums",
+            "a mode too far away to be checked in double precision is cut to a public ball",
             exact_sums.in_words(request.n),
             *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
         ]

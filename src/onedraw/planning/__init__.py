@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from .options import KINDS, QUESTIONS, Options
     from .question import Asked, Planned, ask, plan
     from .regression import Regression
+    from .remedies import calibrate
     from .sample_size import smallest_epsilon, smallest_n
 
 __all__ = [
     "KINDS", "QUESTIONS", "Asked", "Choice", "Choices", "ColumnQuestion", "CovarianceQuestion", "Expectation", "Options", "Planned",
-    "QuantileQuestion", "Question", "Regression", "ask", "choices", "choose", "chosen_columns", "expected_error", "model_for", "plan",
+    "QuantileQuestion", "Question", "Regression", "ask", "calibrate", "choices", "choose", "chosen_columns", "expected_error", "model_for", "plan",
     "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
 ]  # fmt: skip
 
@@ -39,5 +40,6 @@ if not TYPE_CHECKING:
         "options": ("KINDS", "QUESTIONS", "Options"),
         "question": ("Asked", "Planned", "ask", "plan"),
         "regression": ("Regression",),
+        "remedies": ("calibrate",),
         "sample_size": ("smallest_epsilon", "smallest_n"),
     })  # fmt: skip

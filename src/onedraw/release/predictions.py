@@ -78,7 +78,7 @@ class Predictor:
         model, data, stages = self.plan.model, self.certificate.data, self.certificate.draw.stages
         if not model.predicts:
             raise WrongCall(
-                f"This release is of {type(model).__name__} ({self.certificate.draw.quantity}), which predicts nothing about a new "
+                f"This release is of {type(model).__name__} ({model.quantity}), which predicts nothing about a new "
                 "record. Predictions need a regression or a classification, released with --model logistic, linear or svc, say."
             )
         in_words = any(note.statement.startswith("responses are measured from") for note in data.notes)

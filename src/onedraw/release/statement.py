@@ -200,7 +200,7 @@ class Statement:
         native = "" if isinstance(plan.budget, PureDP | ApproxDP) else f", and more precisely keeps {plan.budget}"
         certain = proven and kind not in UNPROVEN
         how = STANDING[kind].upper() if kind in UNPROVEN else STANDING[kind].removesuffix(" for")
-        how = "Claimed" if how == "Proven" and not proven else how
+        how = how if proven or kind in UNPROVEN else "Claimed"
         warnings = [note.statement for note in self.data.notes if note.provenance == Provenance.ASSUMED]
         return (
             (NEVER_PRIVATE if self.seeded else "")

@@ -266,6 +266,8 @@ def check_ledger(certificate: Certificate, plan: Plan, ledger: Ledger) -> list[s
 
 def _question(certificate: Certificate, reserved: Event) -> dict[str, str]:
     """Return what names the question in a reservation: before format 4 of the ledger, the digest of its plan."""
-    if "plan" not in reserved.payload:
-        return {"fingerprint": certificate.fingerprint}
-    return {"plan": digest_of(certificate.plan)}
+    if "plan" in reserved.payload:
+        return {"plan": digest_of(certificate.plan)}
+    if isinstance(certificate, FirstCertificate):
+        raise reject("it is of format 1, and its reservation was made by a version that writes format 2")
+    return {"fingerprint": certificate.fingerprint}

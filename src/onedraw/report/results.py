@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from onedraw.mechanisms import Candidates, Moments, PerturbedMode
-from onedraw.models import ConjugateModel, Model
+from onedraw.models import ConjugateModel, Model, Network
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import brief, percent, points, whole
@@ -67,7 +67,7 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "form": form,
         "cross": None if form != "cross" else cross_of(model, target, [row.value for row in rows], words),
         "rows": words,
-        "readable": certificate.draw.quantity != "network weights",
+        "readable": not isinstance(plan.model, Network),
         "lines": [{**words[index], "picture": picture} for index, picture in zip(kept, plot.pictures, strict=True)],
         "axis": plot.axis,
         "level": None if table is None else f"{100 * table.level:g} %",

@@ -3,7 +3,7 @@
 The records are read through exact sums alone (`FitTarget.sum`). The minimum is found until the certified gradient is
 below the plan's tolerance, for every data set (`models.fit.sums.minimum`); how many passes that took is for the curator alone. Padded, it
 is followed by idle passes up to a number that suffices for every data set (padding.md).
-Statement and proof: mathematics-3 §2, "What runs".
+Statement and proof: privacy/perturbed_mode.md §4.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onedraw.data.sums import check_room
 from onedraw.models.fit.losses import measured_of
 from onedraw.models.fit.problem import Coordinates, FitProblem, FitTarget, Published, coordinates
 from onedraw.models.fit.result import FitResult
-from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum, most_descent
+from onedraw.models.fit.sums import NewtonSums, Objective, Outer, minimum, most_descent, predictor_rounding
 from onedraw.models.moments.measured import ColumnSums, MomentColumns, SecondMoments
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps
 from onedraw.plans import Plan
@@ -140,6 +140,7 @@ class Stages:
             records.sum(NewtonSums(problem.loss), objective.coarse, objective.row_bound, found)
             passes += 1  # counted as they are made
         self.passes += passes
+        found = found * min(1.0, objective.reach / max(float(np.linalg.norm(found)), 1e-300))  # post-processing
         closing = self.noise.real(problem.size, numbers["closing_noise"])
         mode = self.noise.rounded(found + closing, numbers["closing_noise"])
         if not numbers["information_noise"]:
@@ -153,7 +154,7 @@ class Stages:
 
     def _objective(self, where: Coordinates, tilt: Array) -> Objective:
         """Of stage two. Half the tolerance is certified: the other half covers the rounding of the sums, which the plan's numbers leave room
-        for."""
+        for, and a fifth of it the rounding of predictors of modes up to ``reach``."""
         problem = self.target.problem
         row_bound = problem.numbers["row_bound"]
         bent = problem.loss.curvature_bound * row_bound**2
@@ -161,7 +162,9 @@ class Stages:
         least, *_, most = np.linalg.eigvalsh(Q) if len(Q) > 1 else np.repeat(Q, 2)
         coarse, certified = gram_steps(bent, problem.n), float(problem.numbers["tolerance"] / 2.0)
         most_bent = problem.n * bent + most
-        return Objective(Q, q + tilt, coarse, row_bound, certified, least, most_bent, MOST_PASSES)
+        rounding = predictor_rounding(problem.layout.width) * (problem.n * bent + most * math.sqrt(len(Q)))
+        reach = problem.numbers["tolerance"] / (5.0 * rounding)
+        return Objective(Q, q + tilt, coarse, row_bound, certified, least, most_bent, MOST_PASSES, reach)
 
     def _outer(self, of: Any, records: Any, mode: Array, noise: float) -> Array:
         """A matrix of stage three, with its noise."""

@@ -97,16 +97,6 @@ def test_curvatures_of_every_loss_hold_and_are_attained(kind):
     check_curvatures(kind.example())
 
 
-@pytest.mark.parametrize("kind", loss_classes(), ids=name_of)
-def test_slope_of_every_loss_is_the_derivative_of_its_value(kind):
-    loss, step = kind.example(), 1e-6
-    u = np.linspace(-6.05, 6.03, 97)
-    y = np.full_like(u, responses_of(loss)[1])
-    y = np.stack([y, np.full_like(u, 0.4)], axis=1) if isinstance(loss, WeightedLoss) else y
-    differences = (loss.value(u + step, y) - loss.value(u - step, y)) / (2 * step)
-    np.testing.assert_allclose(loss.slope(u, y), differences, rtol=1e-6, atol=1e-7)
-
-
 @pytest.mark.finding("house 2", commit="8a7c0fb")
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 @pytest.mark.parametrize("kind", loss_classes(), ids=name_of)

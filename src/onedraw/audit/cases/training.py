@@ -87,6 +87,10 @@ class SubsampledCase(TrainingCase):
         return Case.sampler(self, plan)
 
     @property
+    def rate(self) -> float:
+        return float(self.plan.mechanism.expected_batch(self.plan.n) / self.plan.n)
+
+    @property
     def steps(self) -> int:
         return int(self.plan.parameters["steps"])
 

@@ -164,6 +164,11 @@ def _blocks_gram(rows: Any, factors: Any, steps: Any) -> Any:
     return total.reshape(blocks * width, -1)[down, across]
 
 
+def predictor_rounding(width: int) -> float:
+    """Bound the error of zᵀθ in double precision, in units of ‖z‖‖θ‖, with that of what is added to a gradient."""
+    return (width + 5.0) * 2.0**-53
+
+
 # ── the minimum ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -190,6 +195,8 @@ class Objective(NamedTuple):
     most: Any
     """Between which all eigenvalues of the Hessian lie, whatever the records."""
     most_passes: Any
+    reach: Any = math.inf
+    """The norm of θ up to which rounding leaves room for ``certified``; beyond, both grow with the norm (perturbed_mode.md §4)."""
 
 
 def minimum(records: Any, loss: Any, objective: Objective) -> tuple[Array, int]:
@@ -217,7 +224,7 @@ class _Search:
         theta, most = np.zeros_like(self.public.q), self.public.most
         added, (gradient, hessian) = FIRST * most, self._derivatives(theta)
         first = gradient
-        while np.sqrt(gradient @ gradient) > self.public.certified and self.passes < self.public.most_passes:
+        while not self._arrived(theta, gradient) and self.passes < self.public.most_passes:
             step = np.linalg.solve(hessian + added * np.eye(len(theta)), gradient)
             ahead, bent = self._derivatives(theta - step)
             before, after = gradient @ step, ahead @ step
@@ -234,11 +241,15 @@ class _Search:
         """Accelerated gradient steps from where Newton's ended, none if that was small enough."""
         low, high = math.sqrt(self.public.least), math.sqrt(self.public.most)
         momentum, ahead = (high - low) / (high + low), theta
-        while np.sqrt(gradient @ gradient) > self.public.certified:
+        while not self._arrived(ahead, gradient):
             moved = ahead - gradient / self.public.most
             ahead, theta = moved + momentum * (moved - theta), moved
             gradient, _ = self._derivatives(ahead)
         return ahead
+
+    def _arrived(self, theta: Array, gradient: Array) -> bool:
+        beyond = max(1.0, float(np.sqrt(theta @ theta)) / self.public.reach)
+        return bool(np.sqrt(gradient @ gradient) <= self.public.certified * beyond)
 
     def _derivatives(self, theta: Array) -> tuple[Array, Array]:
         """Gradient and Hessian of the objective."""

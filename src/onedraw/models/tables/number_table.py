@@ -25,6 +25,7 @@ from typing import Any, Self
 import numpy as np
 
 from onedraw.arrays import Array, Integers
+from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, check_covers, declared_missing, declared_range
 from onedraw.models.sums.clamped_sums import places_of
@@ -64,6 +65,10 @@ class NumberTable(Table):
 
     def __post_init__(self) -> None:
         lower, upper = declared_range(self.lower, self.upper)
+        if self.show == "variance" and not 1e-140 < upper - lower < 1e140:
+            raise InvalidModel(
+                f"The variance of a range [{lower!r}, {upper!r}] is beyond floating-point numbers. Use other units."
+            )
         missing = declared_missing(self.missing, lower, upper, default=lower + (upper - lower) / 2)
         self._declare(lower=lower, upper=upper, missing=missing)
 

@@ -1,0 +1,506 @@
+"""Fail every system call of a release in turn, and check that nothing that was paid for is lost.
+
+    python tools/exhaustive_faults.py                      # every call, every fault: about three minutes
+    python tools/exhaustive_faults.py --every 9            # a sample
+    python tools/exhaustive_faults.py --only top-up kill   # one command, one fault
+
+Commands: a release with a report, two ways to finish an interrupted release with --resume, and `ledger top-up`. Each runs
+once to count its calls on the ledger's and the output's folders. Then it runs anew for each call and each fault. A clean
+process checks the ledger and the files, and finishes the release as the program itself says.
+
+| fault | what happens at the k-th call |
+| --- | --- |
+| io-error | it fails with EIO; all later calls work |
+| disk-gone | it and all later calls fail with EIO |
+| disk-full | it and all later calls that need room fail with ENOSPC |
+| kill | the process is killed before it |
+| torn | the process is killed when half of a write is done |
+
+An I/O error hits every call. The other faults hit those that change or sync something: before a call that only looks
+they leave the same as before the next one.
+
+The calls fail in the C library (tools/faults.c, preloaded), so those of SQLite fail too. Imports and a warm-up come first:
+one process imports everything, and each run is a fork of it. Needs Linux, glibc and a C compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import io
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+TOOLS = Path(__file__).resolve().parent
+SHIM = "ONEDRAW_FAULTS"
+FAULTS = {"io-error": 2, "disk-gone": 3, "disk-full": 4, "kill": 5, "torn": 6}
+"""The numbers of `enum mode` in faults.c."""
+COUNT = 1
+NO_ROOM, ROOM, BYTES = 0, 1, 2
+"""The numbers of `enum need`: a call that takes no room on the disk, one that does, one that writes bytes."""
+CHANGES = ("fsync", "fdatasync", "ftruncate", "unlink", "chmod", "flock")
+"""Calls that take no room and do more than look."""
+LONGEST_SECONDS = 60.0
+DATASET = "patients"
+SCHEMA = "dataset: patients\ncolumns:\n  age: {kind: number, lower: 0, upper: 100, missing: 50}\n"
+
+
+# ── one command in a process of its own ──
+
+
+@dataclass(frozen=True)
+class Call:
+    """A system call as an undisturbed run makes it."""
+
+    need: int
+    name: str
+    file: str
+
+    def may(self, fault: str) -> bool:
+        """Whether this fault differs here from the same fault at a later call: a killed read leaves what the next one does."""
+        if fault in ("disk-full", "torn"):
+            return self.need == BYTES or (fault == "disk-full" and self.need == ROOM)
+        return fault == "io-error" or self.need != NO_ROOM or self.name in CHANGES
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: exit code (negative: the signal that killed it), what it printed, which calls it made."""
+
+    code: int
+    out: str
+    err: str
+    fired: bool = False
+    calls: tuple[Call, ...] = ()
+
+
+class Shim:
+    """The preloaded library, in this process and its forks."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(os.environ[SHIM])
+        self._library.faults_record.restype = ctypes.c_char_p
+        self._library.faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_long]
+
+    def arm(self, folder: Path, mode: int, at: int) -> None:
+        self._library.faults_arm(os.fsencode(folder), mode, at)
+
+    def disarm(self) -> tuple[bool, list[str]]:
+        return bool(self._library.faults_disarm()), self._library.faults_record().decode().splitlines()
+
+
+def run(words: list[str], fault: Callable[[], None], shim: Shim) -> Ended:
+    """Run `onedraw` in a fork, with a fault put in."""
+    folder = Path(tempfile.mkdtemp(prefix="ended-", dir="."))
+    child = os.fork()
+    if not child:
+        _in_child(words, fault, shim, folder)
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGALRM)
+        time.sleep(0.002)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    printed = {name: _text(folder / name) for name in ("out", "err", "calls")}
+    shutil.rmtree(folder)
+    state = json.loads(printed["calls"] or '{"fired": false, "record": []}')
+    calls = tuple(Call(int(need), name, file) for need, name, file in (line.split(" ", 2) for line in state["record"]))
+    return Ended(code, printed["out"], printed["err"], state["fired"] or code == -signal.SIGKILL, calls)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def _in_child(words: list[str], fault: Callable[[], None], shim: Shim, folder: Path) -> None:
+    from onedraw import cli
+
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY), number)
+    state = os.open(folder / "calls", os.O_CREAT | os.O_WRONLY)
+    sys.argv = ["onedraw", *words]
+    code = 70  # a fault that is not one of this library's errors
+    try:
+        fault()
+        cli.main()
+        code = 0
+    except SystemExit as done:
+        code = int(done.code or 0)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        fired, record = shim.disarm()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.write(state, json.dumps({"fired": fired, "record": record}).encode())
+        os._exit(code)
+
+
+# ── what stands afterwards ──
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folders of one run. The shim watches ``root``."""
+
+    root: Path
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "books" / "ledger.db"
+
+    @property
+    def out(self) -> Path:
+        return self.root / "out" / "release.json"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "out" / "report.html"
+
+    def release_words(self) -> list[str]:
+        return ["release", "patients.csv", "--schema", "schema.yaml", "--target", "age", "--model", "mean", "--epsilon",
+                "0.5", "--ledger", str(self.ledger), "--out", str(self.out), "--report", str(self.report)]  # fmt: skip
+
+    def top_up_words(self) -> list[str]:
+        return ["ledger", "top-up", str(self.ledger), "--dataset", DATASET, "--epsilon", "3"]
+
+    def way_out(self) -> list[str]:
+        """The command beside an unfinished release; otherwise the first command again."""
+        try:
+            claim = self.out.with_name(f"{self.out.name}.unfinished").read_text(encoding="utf-8")
+            return shlex.split(json.loads(claim)["finish"])[1:]
+        except (OSError, ValueError):
+            return self.release_words()
+
+    def charges(self) -> dict[str, str | None]:
+        """Each entry that was reserved, with the digest it was settled with."""
+        from onedraw.ledger import Ledger
+
+        found: dict[str, str | None] = {}
+        for event in Ledger.open(self.ledger).events():
+            if event.kind in ("reserved", "settled"):
+                found[event.entry] = event.payload.get("certificate")
+        return found
+
+    def budget(self) -> float:
+        from onedraw.ledger import Ledger
+
+        return float(Ledger.open(self.ledger).account(DATASET).budget.number)
+
+    def ledger_faults(self) -> list[str]:
+        from onedraw.ledger import Ledger
+
+        try:
+            return [] if Ledger.open(self.ledger).verify() else ["the ledger's budget is not kept"]
+        except Exception as error:
+            return [f"the ledger is refused: {error}"]
+
+    def digest_of(self, path: Path) -> str | None:
+        """The digest of a certificate that this ledger calls authentic; None of anything else."""
+        from onedraw.ledger import Ledger
+        from onedraw.release import load, verify
+
+        try:
+            answer = verify(path, ledger=Ledger.open(self.ledger)).answer
+            return load(path).certificate.digest if answer == "authentic" else None
+        except Exception:
+            return None
+
+
+# ── the commands, and what must hold after each ──
+
+
+@dataclass
+class Verdict:
+    """What one run came to, and what was wrong."""
+
+    outcome: str
+    problems: list[str] = field(default_factory=list)
+
+    def require(self, holds: object, otherwise: str) -> None:
+        if not holds:
+            self.problems.append(otherwise)
+
+
+def check_release(place: Place, ended: Ended, shim: Shim) -> Verdict:
+    """One charge at most, no output without one, and whatever was paid for can be had without another charge."""
+    verdict = Verdict("", place.ledger_faults())
+    if verdict.problems:
+        return verdict
+    _check_exit(ended, verdict)
+    charges = place.charges()
+    verdict.require(len(charges) <= 1, f"charged {len(charges)} times")
+    settled = next(iter(charges.values()), None)
+    handed_over = _handed_over(place, ended)
+    if place.out.exists():
+        verdict.require(settled is not None, "the output stands before it was settled")
+        verdict.require(place.digest_of(place.out) == settled, "the output is not the certificate of the ledger")
+    verdict.require(handed_over is None or handed_over == settled, "what was printed is not what was settled")
+    verdict.outcome = _outcome(place, charges, handed_over)
+    if ended.code == 0:
+        verdict.require(verdict.outcome == "complete", f"exit code 0, but it is {verdict.outcome}")
+    if ended.code == 5:
+        verdict.require(charges, "exit code 5, but nothing was charged")
+    if ended.code == 2 and charges and settled is None:
+        told = next(iter(charges)) in ended.err or "may have been charged" in ended.err or "may be charged" in ended.err
+        verdict.require(told, "exit code 2, charged, and the message does not say so")
+    if handed_over is None:
+        _finish(place, settled, shim, verdict)
+    return verdict
+
+
+def _outcome(place: Place, charges: dict[str, str | None], handed_over: str | None) -> str:
+    if not charges:
+        return "not charged"
+    if place.out.exists():
+        return "complete" if place.report.exists() else "complete but for the report"
+    return "handed over" if handed_over is not None else "charged, unfinished"
+
+
+def _handed_over(place: Place, ended: Ended) -> str | None:
+    """The digest of a certificate that the command printed, or None."""
+    caught = Path("caught.json")
+    for text in (ended.out, ended.err):
+        begin, end = text.find("{\n"), text.rfind("\n}\n")
+        if begin >= 0 and end > begin:
+            caught.write_text(text[begin : end + 3], encoding="utf-8")
+            if (digest := place.digest_of(caught)) is not None:
+                return digest
+    return None
+
+
+def _check_exit(ended: Ended, verdict: Verdict) -> None:
+    verdict.require(ended.code in (0, 2, 5, -signal.SIGKILL), f"exit code {ended.code}")
+    verdict.require("Traceback" not in ended.err, f"a traceback: {ended.err.strip().splitlines()[-1:]}")
+    verdict.require(ended.code in (0, -signal.SIGKILL) or ended.err.strip(), "it failed and said nothing")
+
+
+def _finish(place: Place, settled: str | None, shim: Shim, verdict: Verdict) -> None:
+    """Give the command that the program names, on a disk that works; afterwards one charge has paid for one release."""
+    if place.out.exists() and place.report.exists() and not _left(place):
+        return
+    words = place.way_out()
+    if place.out.exists() and "--resume" not in words:  # the release is there; its report was not written
+        place.report.unlink(missing_ok=True)
+        return
+    ended = run(words, lambda: None, shim)
+    verdict.require(ended.code == 0, f"finishing it ended with exit code {ended.code}: {ended.err.strip()[:300]}")
+    charges, digest = place.charges(), place.digest_of(place.out)
+    verdict.require(len(charges) == 1, f"charged {len(charges)} times once it was finished")
+    verdict.require(digest is not None and list(charges.values()) == [digest], "finished, but not authentic")
+    verdict.require(settled in (None, digest), "another draw than the one that was settled")
+    verdict.require(not _left(place), f"finished, and {_left(place)} are left")
+
+
+def _left(place: Place) -> list[str]:
+    """What a release leaves beside its files while it is unfinished."""
+    return sorted(path.name for path in place.out.parent.iterdir() if path not in (place.out, place.report))
+
+
+def check_top_up(place: Place, ended: Ended, shim: Shim) -> Verdict:
+    """The budget is the old one or the new one, and the command says which; given again it works."""
+    verdict = Verdict("", place.ledger_faults())
+    if verdict.problems:
+        return verdict
+    _check_exit(ended, verdict)
+    raised = place.budget() == 3.0
+    verdict.outcome = "raised" if raised else "not raised"
+    verdict.require(ended.code != 0 or raised, "exit code 0, but the budget is the old one")
+    if ended.code == 2 and raised:
+        verdict.require(
+            "stands in the ledger" in ended.err or "may stand" in ended.err, "raised, but the message says otherwise"
+        )
+    again = run(place.top_up_words(), lambda: None, shim)
+    verdict.require(again.code == 0 and place.budget() == 3.0, f"given again it fails: {again.err.strip()[:300]}")
+    return verdict
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command under test: how its folders are laid out, and what must hold after it."""
+
+    name: str
+    prepare: Callable[[Place, Shim], list[str]]
+    check: Callable[[Place, Ended, Shim], Verdict]
+
+
+def _with_ledger(place: Place) -> None:
+    from onedraw.ledger import Ledger
+    from onedraw.privacy import PureDP
+
+    for folder in (place.ledger.parent, place.out.parent):
+        folder.mkdir(parents=True)
+    Ledger.open(place.ledger, create=True).init(DATASET, PureDP(2.0))
+
+
+def prepare_release(place: Place, shim: Shim) -> list[str]:
+    _with_ledger(place)
+    return place.release_words()
+
+
+def prepare_top_up(place: Place, shim: Shim) -> list[str]:
+    _with_ledger(place)
+    return place.top_up_words()
+
+
+def prepare_resume(owner: str, name: str) -> Callable[[Place, Shim], list[str]]:
+    """Interrupt a release where it calls this method, and return the command that finishes it."""
+
+    def prepare(place: Place, shim: Shim) -> list[str]:
+        from onedraw.ledger import Ledger
+        from onedraw.samplers.noisy_sums import NoisySums
+
+        def die(*_: Any, **__: Any) -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        _with_ledger(place)
+        where = {"Ledger": Ledger, "NoisySums": NoisySums}[owner]
+        run(place.release_words(), lambda: setattr(where, name, die), shim)
+        return place.way_out()
+
+    return prepare
+
+
+COMMANDS = (
+    Command("release", prepare_release, check_release),
+    Command("resume-draw", prepare_resume("NoisySums", "run"), check_release),
+    Command("resume-settle", prepare_resume("Ledger", "settle"), check_release),
+    Command("top-up", prepare_top_up, check_top_up),
+)
+
+
+# ── all of it ──
+
+
+def places() -> Iterator[Place]:
+    """Return folders that are used once each."""
+    number = 0
+    while True:
+        number += 1
+        yield Place(Path.cwd() / f"place-{number}")
+
+
+def calls_of(command: Command, new: Iterator[Place], shim: Shim) -> tuple[Call, ...]:
+    """Return the calls that the command makes where nothing fails."""
+    place = next(new)
+    words = command.prepare(place, shim)
+    ended = run(words, lambda: shim.arm(place.root, COUNT, 0), shim)
+    verdict = command.check(place, ended, shim)
+    if ended.code != 0 or verdict.problems or not ended.calls:
+        raise SystemExit(f"{command.name} fails without any fault: {ended.err}{verdict.problems}")
+    shutil.rmtree(place.root)
+    return ended.calls
+
+
+def fail_each(
+    command: Command, fault: str, calls: tuple[Call, ...], every: int, new: Iterator[Place], shim: Shim
+) -> tuple[Counter[str], list[str]]:
+    """Run the command once for each call that this fault can hit, and judge every run."""
+    outcomes: Counter[str] = Counter()
+    problems: list[str] = []
+    for at, call in list(enumerate(calls, start=1))[:: every or 1]:
+        if not call.may(fault):
+            continue
+        place = next(new)
+        words = command.prepare(place, shim)
+        ended = run(words, lambda at=at, place=place: shim.arm(place.root, FAULTS[fault], at), shim)  # type: ignore[misc]
+        verdict = command.check(place, ended, shim)
+        verdict.require(ended.fired, "the fault did not happen: the run made other calls")
+        outcomes[verdict.outcome] += 1
+        said = " ".join(ended.err.split())[:400]
+        where = f"{command.name}, {fault} at call {at} ({call.name} {call.file}), exit code {ended.code}"
+        problems += [f"{where}: {problem}\n    it said: {said}" for problem in verdict.problems]
+        shutil.rmtree(place.root)
+    return outcomes, problems
+
+
+def warm_up(new: Iterator[Place], shim: Shim) -> None:
+    """Import everything that the commands need, so that no run imports while its calls are counted."""
+    from onedraw import cli
+    from onedraw.release import load, verify  # noqa: F401
+
+    place = next(new)
+    _with_ledger(place)
+    for words in (place.release_words(), place.top_up_words()):
+        sys.argv = ["onedraw", *words]
+        with redirect_stdout(io.StringIO()):
+            cli.application(words, standalone_mode=False)
+    place.digest_of(place.out)
+    shutil.rmtree(place.root)
+
+
+def drive(every: int, only: list[str]) -> int:
+    """Test what was asked for, print a line for each command and fault, and return the number of problems."""
+    shim, new = Shim(), places()
+    Path("schema.yaml").write_text(SCHEMA, encoding="utf-8")
+    Path("patients.csv").write_text(
+        "age\n" + "".join(f"{20 + number % 60}\n" for number in range(50)), encoding="utf-8"
+    )
+    warm_up(new, shim)
+    runs, problems = 0, []
+    for command in (one for one in COMMANDS if one.name in only or not {each.name for each in COMMANDS} & set(only)):
+        calls = calls_of(command, new, shim)
+        names = Counter(call.name for call in calls)
+        print(
+            f"{command.name}: {len(calls)} calls ({', '.join(f'{count} {name}' for name, count in names.most_common())})"
+        )
+        for fault in (one for one in FAULTS if one in only or not set(FAULTS) & set(only)):
+            outcomes, found = fail_each(command, fault, calls, every, new, shim)
+            runs, problems = runs + outcomes.total(), problems + found
+            shown = ", ".join(f"{count} {outcome or 'ledger refused'}" for outcome, count in outcomes.most_common())
+            print(f"  {fault:<10} {outcomes.total():>4} runs: {shown}; {len(found)} problems", flush=True)
+    for problem in problems:
+        print(f"PROBLEM {problem}")
+    print(f"{runs} runs, {len(problems)} problems")
+    return len(problems)
+
+
+def compile_shim(folder: Path) -> Path:
+    """Compile faults.c into a library that can be preloaded."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not sys.platform.startswith("linux") or compiler is None:
+        raise SystemExit("Needs Linux and a C compiler: apt-get install gcc libc6-dev (tools/install_compiler.sh).")
+    library = folder / "faults.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(TOOLS / "faults.c"), "-ldl"], check=True
+    )
+    return library
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--every", type=int, default=1, help="only every k-th call (default: all)")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help=f"of {', '.join([*(one.name for one in COMMANDS), *FAULTS])}"
+    )
+    options = parser.parse_args()
+    if SHIM in os.environ:
+        return 1 if drive(options.every, options.only) else 0
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with (
+        tempfile.TemporaryDirectory(prefix="onedraw-faults-", dir=memory) as folder,
+        tempfile.TemporaryDirectory() as own,
+    ):
+        library = compile_shim(Path(own))
+        environment = {**os.environ, "LD_PRELOAD": str(library), SHIM: str(library)}
+        command = [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:]]
+        return subprocess.run(command, cwd=folder, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
