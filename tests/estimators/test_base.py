@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import numpy as np
@@ -76,3 +77,10 @@ def test_a_release_of_many_numbers_shows_some_of_them():
 def test_unknown_parameter_names_estimator_and_remedy(estimator, parameter, remedy):
     with pytest.raises(TypeError, match=f"{estimator.__name__} has no parameter '{parameter}'.*{re.escape(remedy)}"):
         estimator(epsilon=1.0, **{parameter: 1})
+
+
+def test_signature_of_an_estimator_names_its_parameters():
+    names = list(inspect.signature(od.DPLogisticRegression).parameters)
+    assert names[0] == "epsilon"
+    assert {"bounds", "classes", "ledger"} <= set(names)
+    assert "arguments" not in names

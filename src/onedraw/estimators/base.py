@@ -14,7 +14,6 @@ page says so.
 from __future__ import annotations
 
 import abc
-import difflib
 import numbers
 import os
 import sys
@@ -22,7 +21,6 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
-from inspect import signature
 from itertools import repeat
 from pathlib import Path
 from types import FrameType
@@ -49,6 +47,7 @@ from onedraw.release.estimates import Estimate as Estimate
 from onedraw.release.estimates import Estimates
 from onedraw.release.statement import accepted_words
 
+from .parameters import KnownParameters
 from .sklearn_bases import BaseEstimator
 
 CHOSEN = "hyper-parameters chosen on the private data: not covered"
@@ -168,32 +167,8 @@ def all_or_nothing(fit: Callable[Call, Fitted]) -> Callable[Call, Fitted]:
     return whole
 
 
-SHRINKS = ("C", "alpha", "penalty", "l1_ratio")
-COMPUTES = ("solver", "max_iter", "tol", "n_jobs", "warm_start", "verbose", "dual")
-
-
-def parameters_of(estimator: type) -> list[str]:
-    """Return the names that a constructor takes, as scikit-learn reads them."""
-    return [name for name in signature(estimator.__init__).parameters if name != "self"]
-
-
-def unknown_parameter(estimator: type[BaseEstimator], name: str) -> str:
-    """Return what to say of a parameter that an estimator does not have, but scikit-learn's may have."""
-    known = parameters_of(estimator)
-    close = difflib.get_close_matches(name, known, n=1)
-    if name in SHRINKS and "prior_scale" in known:
-        remedy = "Regularize with prior_scale=…: a smaller scale shrinks more."
-    elif name == "class_weight":
-        remedy = "Leave it out: a record that counts more would be protected less."
-    elif name in COMPUTES:
-        remedy = "Leave it out: the computation has no such setting."
-    else:
-        remedy = f"Perhaps {close[0]}?" if close else f"It takes {', '.join(known)}."
-    return f"{estimator.__name__} has no parameter {name!r}. {remedy}"
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateEstimator(BaseEstimator, abc.ABC):
+class PrivateEstimator(KnownParameters, BaseEstimator, abc.ABC):
     """A released estimate with its certificate.
 
     Parameters are fields, so that constructors only store, as scikit-learn asks; everything is checked in `fit`. Fitted
@@ -208,11 +183,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     dataset: str | None = None
     random_state: int | np.random.RandomState | None = None
     timing: Literal["padded"] | None = None
-
-    def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
-        if unknown := [name for name in parameters if name not in parameters_of(cls)]:
-            raise TypeError(unknown_parameter(cls, unknown[0]))
-        return super().__new__(cls)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return str(BaseEstimator.__repr__(self._without_password(), N_CHAR_MAX))
