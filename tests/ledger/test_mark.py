@@ -332,6 +332,20 @@ def refuse() -> None:
     raise CannotWrite("read-only")
 
 
+def test_earlier_ledger_whose_mark_another_begins_is_read(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between this reader's look for a mark and its look at the chain, another process opens the ledger."""
+    read = MarkFile.read
+
+    def overtaken(self: MarkFile) -> Mark | None:
+        monkeypatch.setattr(MarkFile, "read", read)
+        found = read(self)
+        Ledger.open(earlier)
+        return found
+
+    monkeypatch.setattr(MarkFile, "read", overtaken)
+    assert Ledger.open(earlier).verify().events == 3
+
+
 def test_earlier_ledger_killed_before_it_says_so_goes_on(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mark is begun before the event that speaks of it; a kill between the two leaves a mark alone."""
     with monkeypatch.context() as killed:
