@@ -191,7 +191,7 @@ def main() -> None:
         "# Quantiles, beside diffprivlib and OpenDP", "",
         f"Written by `benchmarks/quantiles.py`. Pure ε = {EPSILON:g}, replace-one, n public, range 0 to 1,000,000. Expected rank error (records between the "
         "released number and the sample's median, 0 inside ties) ± standard error over 12 data sets.", "", *medians, "",
-        f"Default means with an interval, which costs a fourteenth of ε. Largest ratio of the default to diffprivlib: {largest[0]:.2f}; to OpenDP on its finest grid, spacing 1: "
+        f"Default means with an interval, whose share of ε follows from n. Largest ratio of the default to diffprivlib: {largest[0]:.2f}; to OpenDP on its finest grid, spacing 1: "
         f"{largest[1]:.2f}. As a check of its law, {drawn:.2f} ± {error:.2f} over 150 draws of OpenDP's own program at n = 1,000 on 1,001 candidates, where the law says {law:.2f}.", "",
         "**What a comparison with OpenDP's luckiest grid means.** OpenDP asks for candidates. Somebody who knows only the declared range takes an even grid of some size, and "
         "which size is best depends on how densely the records lie about the median, which is private: 10,001 for incomes of 1,000 persons, 100,001 for those of 26,000; 101 and 1,001 "
@@ -202,7 +202,7 @@ def main() -> None:
         "A part between two cuts is asked for a rank that follows its own size by a half, so that a record that comes or goes moves it by a half whatever the quantile; before, it followed by the quantile's own fraction, "
         "and sextiles at n = 26,000 had a ratio of 0.83.", "",
         "## Coverage of intervals", "", "Of the population's median, 200 data sets each; widths as records inside, beside those of the interval that the records themselves would give.", "", *coverage_table(generator), "",
-        "Coverage is proven for every column, so it is above its level on these. What makes intervals wide is the fourteenth of ε: one selection with weight ε/28 is off by some 28/ε records.", "",
+        "Coverage is proven for every column, so it is above its level on these. The share of ε for an interval follows from n and ε: 0.3 at n = 1,000 and ε = 1, 0.1 at 26,000.", "",
         f"{time.time() - start:.0f} s.", "",
     ]  # fmt: skip
     RESULT.write_text("\n".join(text), encoding="utf-8")

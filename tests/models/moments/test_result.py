@@ -81,14 +81,15 @@ def test_reach_holds_what_any_rows_that_were_cut_have_in_common(seed):
     assert reach[PAIRS].max() > 0.02
 
 
-def test_interval_of_wide_columns_is_hardly_wider_than_its_errors():
+def test_interval_of_columns_that_fill_their_ranges_allows_for_nothing():
+    """No row is longer than the radius there: nothing can have been cut."""
     rows = np.random.default_rng(4).uniform(-1.0, 1.0, (5000, 3))
     ratios = []
     for seed in range(10):
         found = published(rows, 1.0, seed)
         low, high = found.correlation_interval()
         ratios.append((high - low)[PAIRS] / (2.0 * 1.96 * np.hypot(*found.correlation_errors)[PAIRS]))
-    assert 1.0 <= np.mean(ratios) < 1.4
+    assert 0.95 < np.mean(ratios) < 1.1
 
 
 @pytest.mark.parametrize(("columns", "n"), [(2, 500), (3, 20_000), (10, 20_000)])

@@ -120,9 +120,7 @@ class MomentsResult:
 
     @cached_property
     def _measured_seconds(self) -> tuple[Array, Array, Array]:
-        """`_seconds` with what was lost as it was measured, maybe below 0.
-
-        What was lost is the difference to the variance, which was measured without cutting; since far rows are far in all
+        """`_seconds` with what was lost as it was measured, maybe below 0. It is the difference to the variance, which was measured without cutting; since far rows are far in all
         columns, single columns are drawn towards their mean by as much as their noise asks for.
         """
         noise = self.problem.deviation("moments")
@@ -132,7 +130,12 @@ class MomentsResult:
         together = np.sum(raw / own) / np.sum(1.0 / own)
         spread = max(0.0, float(np.mean((raw - together) ** 2 / own)) - 1.0) / float(np.mean(1.0 / own))
         lost = together + (raw - together) * spread / (spread + own)
-        return kept, lost, np.sqrt(own * spread / (spread + own) + 1.0 / np.sum(1.0 / own))
+        error = np.sqrt(own * spread / (spread + own) + 1.0 / np.sum(1.0 / own))
+        radius = self.problem.numbers["moments_radius"]
+        if radius:  # no row is shortened further than the longest that the bounds allow
+            most = kept * max(float(self._furthest.sum()) / radius**2 - 1.0, 0.0)
+            lost, error = np.clip(lost, -most, most), np.minimum(error, most)
+        return kept, lost, error
 
     @cached_property
     def measured_correlation(self) -> Array:
@@ -201,13 +204,10 @@ class MomentsResult:
 
     @cached_property
     def _lost_shares(self) -> tuple[Array, Array]:
-        """Means over two columns each: (how far the share that was lost was measured below 0, the error of that share).
-
-        The error is of noise and of how many far rows a sample has. Squares that were lost sum to n·lost: none is larger.
-        """
+        """Means over two columns: (how far below 0 the share that was lost was measured, its error: noise, and far rows)."""
         kept, lost, noise = self._measured_seconds
         found = np.maximum(lost, 0.0)
-        fourth = found * np.minimum(self._furthest, self.problem.n * found)
+        fourth = found * np.minimum(self._furthest, self.problem.n * found)  # lost squares sum to n·lost
         errors = np.sqrt(noise**2 + fourth / self.problem.n)
         below, error = (part / (kept + found) for part in (np.minimum(lost, 0.0), errors))
         return np.add.outer(below, below) / 2.0, np.add.outer(error, error) / 2.0
