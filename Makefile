@@ -10,7 +10,7 @@ UV     := uv==0.13.7
 # Bytecode is kept whatever the environment says: the commands that tests start would compile the library anew each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all quick style lint format lock bench docs docs-serve reference postgresql chromium java wheel-test golden clean
+.PHONY: help setup demo test test-all quick style lint format lock bench docs docs-serve reference postgresql chromium java compiler wheel-test golden clean
 
 help:
 	@echo "make demo      a private mean by group and a regression of a real data set: plan, release, verify, audit, report"
@@ -63,6 +63,10 @@ chromium:
 java:
 	@sh tools/install_java.sh
 
+# System calls that fail come from a small C library.
+compiler:
+	@sh tools/install_compiler.sh
+
 # A command beside the check of types, whose errors are printed when the command is done.
 define beside_types
 	@mkdir -p build
@@ -75,7 +79,7 @@ endef
 # what they compile is there for the other tests.
 test: SELECTED := not slow
 test-all: SELECTED := slow or not slow
-test test-all: setup style postgresql chromium java
+test test-all: setup style postgresql chromium java compiler
 	$(call beside_types,$(BIN)/python -m pytest -m "$(SELECTED)" tests/spark)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SELECTED)) and not spark"
 

@@ -3,6 +3,7 @@
     python tools/exhaustive_faults.py                      # every call, every fault: about three minutes
     python tools/exhaustive_faults.py --every 9            # a sample
     python tools/exhaustive_faults.py --only top-up kill   # one command, one fault
+    python tools/exhaustive_faults.py --only release disk-gone --at 273    # one run; prints all that it said
 
 Commands: a release with a report, two ways to finish an interrupted release with --resume, and `ledger top-up`. Each runs
 once to count its calls on the ledger's and the output's folders. Then it runs anew for each call and each fault. A clean
@@ -39,7 +40,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,16 @@ class Place:
 
         return float(Ledger.open(self.ledger).account(DATASET).budget.number)
 
+    def paid_draw(self) -> str | None:
+        """The digest of a draw that is whole on disk, under its name or as a draft."""
+        from onedraw.errors import OnedrawError
+        from onedraw.release.certificate import read_certificate
+
+        for path in (self.out, self.out.with_name(f"{self.out.name}.draft")):
+            with suppress(OnedrawError):
+                return read_certificate(path).digest
+        return None
+
     def ledger_faults(self) -> list[str]:
         from onedraw.ledger import Ledger
 
@@ -225,6 +236,14 @@ class Place:
 # ── the commands, and what must hold after each ──
 
 
+@dataclass(frozen=True)
+class Before:
+    """What stood before the command: the entries that were charged, and the draw that was whole on disk."""
+
+    entries: frozenset[str] = frozenset()
+    paid: str | None = None
+
+
 @dataclass
 class Verdict:
     """What one run came to, and what was wrong."""
@@ -237,7 +256,7 @@ class Verdict:
             self.problems.append(otherwise)
 
 
-def check_release(place: Place, ended: Ended, shim: Shim) -> Verdict:
+def check_release(place: Place, ended: Ended, before: Before, shim: Shim) -> Verdict:
     """One charge at most, no output without one, and whatever was paid for can be had without another charge."""
     verdict = Verdict("", place.ledger_faults())
     if verdict.problems:
@@ -251,16 +270,19 @@ def check_release(place: Place, ended: Ended, shim: Shim) -> Verdict:
         verdict.require(settled is not None, "the output stands before it was settled")
         verdict.require(place.digest_of(place.out) == settled, "the output is not the certificate of the ledger")
     verdict.require(handed_over is None or handed_over == settled, "what was printed is not what was settled")
+    verdict.require(
+        None in (before.paid, settled) or before.paid == settled,
+        "another draw than the one that was paid for was settled",
+    )
     verdict.outcome = _outcome(place, charges, handed_over)
     if ended.code == 0:
         verdict.require(verdict.outcome == "complete", f"exit code 0, but it is {verdict.outcome}")
     if ended.code == 5:
         verdict.require(charges, "exit code 5, but nothing was charged")
-    if ended.code == 2 and charges and settled is None:
-        told = next(iter(charges)) in ended.err or "may have been charged" in ended.err or "may be charged" in ended.err
-        verdict.require(told, "exit code 2, charged, and the message does not say so")
+    if ended.code == 2 and settled is None and set(charges) - before.entries:
+        verdict.require(next(iter(charges)) in ended.err, "exit code 2, charged, and the message does not say so")
     if handed_over is None:
-        _finish(place, settled, shim, verdict)
+        _finish(place, settled or before.paid or place.paid_draw(), shim, verdict)
     return verdict
 
 
@@ -290,11 +312,13 @@ def _check_exit(ended: Ended, verdict: Verdict) -> None:
     verdict.require(ended.code in (0, -signal.SIGKILL) or ended.err.strip(), "it failed and said nothing")
 
 
-def _finish(place: Place, settled: str | None, shim: Shim, verdict: Verdict) -> None:
+def _finish(place: Place, paid: str | None, shim: Shim, verdict: Verdict) -> None:
     """Give the command that the program names, on a disk that works; afterwards one charge has paid for one release."""
     if place.out.exists() and place.report.exists() and not _left(place):
         return
     words = place.way_out()
+    if place.report.exists():  # it is not replaced: another name, as the message says
+        words = [word.replace("report.html", "again.html") for word in words]
     if place.out.exists() and "--resume" not in words:  # the release is there; its report was not written
         place.report.unlink(missing_ok=True)
         return
@@ -303,16 +327,16 @@ def _finish(place: Place, settled: str | None, shim: Shim, verdict: Verdict) -> 
     charges, digest = place.charges(), place.digest_of(place.out)
     verdict.require(len(charges) == 1, f"charged {len(charges)} times once it was finished")
     verdict.require(digest is not None and list(charges.values()) == [digest], "finished, but not authentic")
-    verdict.require(settled in (None, digest), "another draw than the one that was settled")
+    verdict.require(paid in (None, digest), "another draw than the one that was paid for")
     verdict.require(not _left(place), f"finished, and {_left(place)} are left")
 
 
 def _left(place: Place) -> list[str]:
     """What a release leaves beside its files while it is unfinished."""
-    return sorted(path.name for path in place.out.parent.iterdir() if path not in (place.out, place.report))
+    return sorted(path.name for path in place.out.parent.iterdir() if path.name.startswith((".", "release.json.")))
 
 
-def check_top_up(place: Place, ended: Ended, shim: Shim) -> Verdict:
+def check_top_up(place: Place, ended: Ended, before: Before, shim: Shim) -> Verdict:
     """The budget is the old one or the new one, and the command says which; given again it works."""
     verdict = Verdict("", place.ledger_faults())
     if verdict.problems:
@@ -336,7 +360,7 @@ class Command:
 
     name: str
     prepare: Callable[[Place, Shim], list[str]]
-    check: Callable[[Place, Ended, Shim], Verdict]
+    check: Callable[[Place, Ended, Before, Shim], Verdict]
 
 
 def _with_ledger(place: Place) -> None:
@@ -400,7 +424,7 @@ def calls_of(command: Command, new: Iterator[Place], shim: Shim) -> tuple[Call, 
     place = next(new)
     words = command.prepare(place, shim)
     ended = run(words, lambda: shim.arm(place.root, COUNT, 0), shim)
-    verdict = command.check(place, ended, shim)
+    verdict = command.check(place, ended, Before(), shim)
     if ended.code != 0 or verdict.problems or not ended.calls:
         raise SystemExit(f"{command.name} fails without any fault: {ended.err}{verdict.problems}")
     shutil.rmtree(place.root)
@@ -408,21 +432,20 @@ def calls_of(command: Command, new: Iterator[Place], shim: Shim) -> tuple[Call, 
 
 
 def fail_each(
-    command: Command, fault: str, calls: tuple[Call, ...], every: int, new: Iterator[Place], shim: Shim
+    command: Command, fault: str, selected: list[tuple[int, Call]], new: Iterator[Place], shim: Shim
 ) -> tuple[Counter[str], list[str]]:
     """Run the command once for each call that this fault can hit, and judge every run."""
     outcomes: Counter[str] = Counter()
     problems: list[str] = []
-    for at, call in list(enumerate(calls, start=1))[:: every or 1]:
-        if not call.may(fault):
-            continue
+    for at, call in selected:
         place = next(new)
         words = command.prepare(place, shim)
+        before = Before(frozenset(place.charges()), place.paid_draw())
         ended = run(words, lambda at=at, place=place: shim.arm(place.root, FAULTS[fault], at), shim)  # type: ignore[misc]
-        verdict = command.check(place, ended, shim)
+        verdict = command.check(place, ended, before, shim)
         verdict.require(ended.fired, "the fault did not happen: the run made other calls")
         outcomes[verdict.outcome] += 1
-        said = " ".join(ended.err.split())[:400]
+        said = ended.err if len(selected) == 1 else " ".join(ended.err.split())[-400:]
         where = f"{command.name}, {fault} at call {at} ({call.name} {call.file}), exit code {ended.code}"
         problems += [f"{where}: {problem}\n    it said: {said}" for problem in verdict.problems]
         shutil.rmtree(place.root)
@@ -444,7 +467,14 @@ def warm_up(new: Iterator[Place], shim: Shim) -> None:
     shutil.rmtree(place.root)
 
 
-def drive(every: int, only: list[str]) -> int:
+def plant_second_draw() -> None:
+    """Let finishing overlook the draw that was paid for, so that it draws again: the check must notice."""
+    from onedraw.release import payment
+
+    payment.written = lambda claim: (None, False)
+
+
+def drive(every: int, only: list[str], at: int | None, plant: bool) -> int:
     """Test what was asked for, print a line for each command and fault, and return the number of problems."""
     shim, new = Shim(), places()
     Path("schema.yaml").write_text(SCHEMA, encoding="utf-8")
@@ -452,7 +482,10 @@ def drive(every: int, only: list[str]) -> int:
         "age\n" + "".join(f"{20 + number % 60}\n" for number in range(50)), encoding="utf-8"
     )
     warm_up(new, shim)
-    runs, problems = 0, []
+    if plant:
+        plant_second_draw()
+    runs = 0
+    problems: list[str] = []
     for command in (one for one in COMMANDS if one.name in only or not {each.name for each in COMMANDS} & set(only)):
         calls = calls_of(command, new, shim)
         names = Counter(call.name for call in calls)
@@ -460,8 +493,12 @@ def drive(every: int, only: list[str]) -> int:
             f"{command.name}: {len(calls)} calls ({', '.join(f'{count} {name}' for name, count in names.most_common())})"
         )
         for fault in (one for one in FAULTS if one in only or not set(FAULTS) & set(only)):
-            outcomes, found = fail_each(command, fault, calls, every, new, shim)
-            runs, problems = runs + outcomes.total(), problems + found
+            hit = [(number, call) for number, call in enumerate(calls, start=1) if call.may(fault)]
+            sample = hit[every // 2 :: every] or hit[len(hit) // 2 :][:1]
+            selected = sample if at is None else [(at, calls[at - 1])]
+            outcomes, found = fail_each(command, fault, selected, new, shim)
+            runs += outcomes.total()
+            problems += found
             shown = ", ".join(f"{count} {outcome or 'ledger refused'}" for outcome, count in outcomes.most_common())
             print(f"  {fault:<10} {outcomes.total():>4} runs: {shown}; {len(found)} problems", flush=True)
     for problem in problems:
@@ -484,13 +521,15 @@ def compile_shim(folder: Path) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, help="only every k-th call (default: all)")
+    parser.add_argument("--every", type=int, default=1, help="only every k-th of the calls (default: all)")
     parser.add_argument(
         "--only", nargs="+", default=[], help=f"of {', '.join([*(one.name for one in COMMANDS), *FAULTS])}"
     )
+    parser.add_argument("--at", type=int, help="only the call of this number")
+    parser.add_argument("--plant", action="store_true", help="finish by drawing again, which must be found")
     options = parser.parse_args()
     if SHIM in os.environ:
-        return 1 if drive(options.every, options.only) else 0
+        return 1 if drive(options.every, options.only, options.at, options.plant) else 0
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with (
         tempfile.TemporaryDirectory(prefix="onedraw-faults-", dir=memory) as folder,

@@ -73,7 +73,7 @@ def _against_ledger(certificates: Sequence[Certificate], ledger: Ledger) -> list
             found.append(Finding("it was never charged", (index,)))
         elif one.ledger.entry not in spends:
             found.append(Finding("its entry is not in this ledger", (index,)))
-        elif spends[one.ledger.entry].payload["fingerprint"] != one.fingerprint:
+        elif spends[one.ledger.entry].payload.get("fingerprint") != one.fingerprint:
             found.append(Finding("another question was charged than the one it states", (index,)))
         elif ledger.certificate_digest(one.ledger.entry) != one.digest:
             found.append(Finding("it is not the certificate that was settled", (index,)))

@@ -300,3 +300,13 @@ def test_certificate_names_the_size_of_the_noise(noise):
     drawn = [NoisyMinimum().published(plan, np.zeros(3), generator) for _ in range(400)]
     assert sd > 100.0
     assert np.std(drawn) == pytest.approx(sd, rel=0.15)
+
+
+@pytest.mark.finding("mission 2.7", commit="8a7c0fb")
+def test_a_calibration_that_is_not_proven_is_claimed_and_not_exact():
+    model = od.models.Logistic(1, bounds=(-1, 1), intercept=False, prior=od.Gaussian(scale=1.0))
+    plan = od.calibrate(OutputPerturbation("laplace", as_published=True), model, od.PureDP(1.0), n=40)
+    rows = np.linspace(-1, 1, 40)[:, np.newaxis]
+    sentence = od.release(plan, (rows, rows[:, 0] > 0), random_state=1).certificate.sentence
+    assert "NOT PROVEN, as published: Claimed: this estimate" in sentence
+    assert "Exact" not in sentence

@@ -1,5 +1,6 @@
 """Nothing paid for is lost: `onedraw release` killed at any moment, on a full disk, twice to one file."""
 
+import errno
 import json
 import os
 import random
@@ -251,3 +252,19 @@ def test_scores_that_do_not_fit_leave_no_file_behind(run, place, small_disk):
     assert code == 2, err
     assert "could not be written" in err
     assert list(folder.iterdir()) == []
+
+
+def test_release_on_failing_disk_says_so_in_a_paragraph(place, run, monkeypatch):
+    """A disk can fail where no command expects it (tools/exhaustive_faults.py found this)."""
+
+    def fails(target):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(target))
+
+    monkeypatch.setattr("onedraw.release.files.check_unclaimed", fails)
+    code, printed, said = run(
+        "release", "patients.csv", "--schema", "schema.yaml", "--target", "age", "--model", "mean", "--epsilon", "0.5",
+        "--ledger", "ledger.db", "--out", "release.json",
+    )  # fmt: skip
+    assert (code, printed) == (2, "")
+    assert said.startswith("onedraw: Input/output error (release.json).")
+    assert "onedraw ledger show" in said

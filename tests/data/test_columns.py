@@ -181,8 +181,17 @@ PANDAS_COLUMNS = {
 }
 
 
-@pytest.mark.finding("reliability N5", commit="8a7c0fb")
-@pytest.mark.parametrize("container", [pytest.param(make, id=name) for name, make in PANDAS_COLUMNS.items()])
+ODD_BEFORE = ("sparse complex", "sparse complex that is real", "sparse long floats", "index")
+SPARSE_COMPLEX = pytest.mark.finding("reliability N5", commit="8a7c0fb")
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        pytest.param(make, id=name, marks=[SPARSE_COMPLEX] if name in ODD_BEFORE else [])
+        for name, make in PANDAS_COLUMNS.items()
+    ],
+)
 def test_an_odd_record_in_a_pandas_type_changes_only_itself(container):
     for column in (container, lambda odd: pd.Series(container(odd))):
         whole, odd = (chunk_in(column(is_odd), Wanted.NUMBERS) for is_odd in (False, True))

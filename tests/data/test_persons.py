@@ -208,10 +208,16 @@ ODD_IDENTIFIERS = [
 ]
 
 
-@pytest.mark.finding("reliability N7a", commit="8a7c0fb")
-@pytest.mark.parametrize("pair", ODD_IDENTIFIERS, ids=[f"{at}" for at in range(len(ODD_IDENTIFIERS))])
-def test_no_code_of_an_identifiers_own_class_is_run(pair):
-    odd, plain = pair
+READ_BEFORE = 1
+"""Bytes that are text were read by the methods of bytes already."""
+OWN_CLASS = pytest.mark.finding("reliability N7a", commit="8a7c0fb")
+
+
+@pytest.mark.parametrize(
+    "place", [pytest.param(at, marks=[] if at == READ_BEFORE else [OWN_CLASS]) for at in range(len(ODD_IDENTIFIERS))]
+)
+def test_no_code_of_an_identifiers_own_class_is_run(place):
+    odd, plain = ODD_IDENTIFIERS[place]
     keys, absent = person_keys(cells([odd, "bob"]), exact=True)
     expected, missing = person_keys(cells([plain, "bob"]), exact=True)
     assert absent.tolist() == missing.tolist()

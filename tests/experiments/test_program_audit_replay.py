@@ -390,7 +390,7 @@ def test_a_certificate_charged_for_another_plan_is_caught(plan, mean_model, ledg
     heavier = od.calibrate(od.Diffused(), mean_model, od.ApproxDP(5.0, 1e-5), n=4)
     certificate = od.release(heavier, [0.0] * 4).certificate
     forged = certificate.model_copy(update={"ledger": released(plan, ledger).ledger})
-    assert "another plan was charged than the one it states" in {
+    assert "another question was charged than the one it states" in {
         finding.what for finding in audit_releases([forged], ledger)
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
@@ -332,6 +333,20 @@ def refuse() -> None:
     raise CannotWrite("read-only")
 
 
+def test_earlier_ledger_whose_mark_another_begins_is_read(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between this reader's look for a mark and its look at the chain, another process opens the ledger."""
+    read = MarkFile.read
+
+    def overtaken(self: MarkFile) -> Mark | None:
+        monkeypatch.setattr(MarkFile, "read", read)
+        found = read(self)
+        Ledger.open(earlier)
+        return found
+
+    monkeypatch.setattr(MarkFile, "read", overtaken)
+    assert Ledger.open(earlier).verify().events == 3
+
+
 def test_earlier_ledger_killed_before_it_says_so_goes_on(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mark is begun before the event that speaks of it; a kill between the two leaves a mark alone."""
     with monkeypatch.context() as killed:
@@ -341,3 +356,39 @@ def test_earlier_ledger_killed_before_it_says_so_goes_on(earlier: Path, monkeypa
     ledger = Ledger.open(earlier)
     ledger.reserve("patients", PureDP(0.5))
     assert [event.kind for event in ledger.events()] == ["book-opened", "dataset-opened", "marked", "reserved"]
+
+
+# A disk that fails (tools/exhaustive_faults.py found these).
+
+
+@pytest.mark.parametrize("call", ["pread", "fstat"])
+def test_mark_on_failing_disk_is_an_error_of_the_ledger(path: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(handle: int, *_: object) -> object:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    ledger = Ledger.open(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(mark.os, call, fails)
+        with pytest.raises(LedgerError, match="Input/output error"):
+            ledger.head()
+        with pytest.raises((LedgerError, CannotWrite), match="Input/output error"):
+            ledger.reserve("patients", PureDP(0.125))
+    assert len(ledger.events()) == 4
+
+
+@pytest.mark.parametrize("call", ["flock", "close"])
+def test_mark_that_cannot_be_let_go_loses_no_event(path: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unlocking and closing come when everything is on disk."""
+    module = mark.fcntl if call == "flock" else mark.os
+    real = getattr(module, call)
+
+    def fails(handle: int, *operation: int) -> None:
+        real(handle, *operation)
+        if call == "close" or operation == (mark.fcntl.LOCK_UN,):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    ledger = Ledger.open(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, call, fails)
+        reservation = ledger.reserve("patients", PureDP(0.125))
+    assert ledger.head() == reservation.head

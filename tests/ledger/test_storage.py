@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -384,3 +385,47 @@ def test_a_new_ledger_has_the_mode_of_a_release(tmp_path: Path) -> None:
     path.chmod(0o640)  # whoever shares the ledger says so
     Ledger.open(path, create=True).reserve("patients", PureDP(0.5))
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+# A disk that fails (tools/exhaustive_faults.py found these).
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_failed_commit_says_whether_the_event_may_stand(
+    ledger_file: Path, stands: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite can fail after the journal is gone, and then the event counts."""
+    from sqlalchemy import Connection
+    from sqlalchemy.exc import OperationalError
+
+    commit, ledger = Connection.commit, Ledger.open(ledger_file)
+
+    def fails(connection: Connection) -> None:
+        if stands:
+            commit(connection)
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        raise OperationalError("COMMIT", {}, error)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "commit", fails)
+        with pytest.raises(CannotWrite) as failed:
+            ledger.top_up("patients", PureDP(2.0))
+    assert ("stands in the ledger" in str(failed.value)) == stands
+    assert (Ledger.open(ledger_file).account("patients").budget == PureDP(2.0)) == stands
+
+
+def test_ledger_with_unknown_state_is_an_error_of_the_ledger(
+    ledger_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, stat = Ledger.open(ledger_file), os.stat
+
+    def fails(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        if os.fspath(path) == str(ledger_file):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return stat(path, *arguments, **options)
+
+    monkeypatch.setattr(os.path, "exists", lambda path: True)
+    monkeypatch.setattr(os, "stat", fails)
+    with pytest.raises(LedgerError, match="Input/output error"):
+        ledger.head()

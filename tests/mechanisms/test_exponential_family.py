@@ -165,6 +165,7 @@ def divergence_by_quadrature(order, log_p, log_q):
 
 def log_density(law):
     """Of the logit or the logarithm, which are unbounded."""
+    law = type(law)(*law.parameters)  # floats, for SciPy
     if hasattr(law, "b"):
         return lambda t: -law.a * np.logaddexp(0, -t) - law.b * np.logaddexp(0, t) - special.betaln(law.a, law.b)
     return lambda t: (

@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 import onedraw as od
+from onedraw.audit.cases.investigation import examine
+from onedraw.audit.cases.quantiles import quantile_cases
 from onedraw.mechanisms import ExponentialQuantiles
 from onedraw.mechanisms import exponential_quantiles as quantiles
 from onedraw.mechanisms import quantile_selection as selection
@@ -134,3 +136,11 @@ def test_plan_with_another_share_is_still_read():
     plan = ExponentialQuantiles().plan(old.request, stated)
     assert plan.parameters["epsilon_end"] == pytest.approx(1.0 / 14.0, rel=1e-3)
     assert plan.guarantee.promise.pure_epsilon <= 1.0
+
+
+@pytest.mark.parametrize("budget", [od.PureDP(1.0), od.ApproxDP(1.0, 1e-5), od.ZCDP(0.05)], ids=str)
+def test_audited_plan_with_a_width_has_one(budget):
+    """It had none: 12 records were too few for an interval, and the audit attacked the quantile alone."""
+    case = quantile_cases(budget)[2]
+    assert case.plan.parameters["width_ends"] > 0
+    assert examine(case).passed

@@ -76,8 +76,13 @@ ODD_ROWS = {
 }
 
 
-@pytest.mark.finding("reliability N7a", commit="8a7c0fb")
-@pytest.mark.parametrize("kind", ODD_ROWS)
+READ_BEFORE = ("masked", "pretender", "dead reference", "dictionary")
+OWN_CLASS = pytest.mark.finding("reliability N7a", commit="8a7c0fb")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in READ_BEFORE else [OWN_CLASS]) for kind in ODD_ROWS]
+)
 def test_no_code_of_a_rows_own_class_is_run(kind):
     odd, cells = ODD_ROWS[kind]
     (found,) = row_batches([[3, 4], odd, [5, 6]], dim=2)

@@ -65,8 +65,8 @@ PAIRS = {
     "groups": (("age", "mean", {"by": ("ward",)}), ("age", "mean", {"by": ("clinic",)})),
     "level": (("ward", "count", {"level": "a"}), ("ward", "count", {"level": "b"})),
     "condition": (("age", "count", {"between": (1, 3)}), ("age", "count", {"between": (1, 4)})),
-    "another column's range": (("smoker", "proportion", {}), ("smoker", "proportion", {"schema": OTHER_BOUNDS})),
-    "data set": (("smoker", "proportion", {}), ("smoker", "proportion", {"schema": SCHEMA | {"dataset": "q"}})),
+    "another column's range": (("smoker", "count", {}), ("smoker", "count", {"schema": OTHER_BOUNDS})),
+    "data set": (("smoker", "count", {}), ("smoker", "count", {"schema": SCHEMA | {"dataset": "q"}})),
 }
 
 
@@ -78,7 +78,6 @@ IN_THE_MODEL = ("groups", "level", "condition")
 @pytest.mark.parametrize("pair", [pytest.param(name, marks=() if name in IN_THE_MODEL else NEW) for name in PAIRS])
 def test_fingerprint_on_the_plan_page_differs_for_another_question(page_digest, pair):
     one, other = (planned(target, model, **options) for target, model, options in PAIRS[pair])
-    assert page_digest(one) == page_digest(one)
     assert page_digest(one) != page_digest(other)
 
 
@@ -92,7 +91,7 @@ def test_fingerprint_differs_for_other_columns_of_a_covariance():
 
 
 def test_fingerprint_differs_for_another_name_in_the_ledger():
-    one, other = planned("smoker", "proportion"), planned("smoker", "proportion", dataset="q")
+    one, other = planned("smoker", "count"), planned("smoker", "count", dataset="q")
     assert one.fingerprint != other.fingerprint
 
 
@@ -126,23 +125,23 @@ def interrupted(ledger, plan, **options):
 
 @pytest.mark.finding("server A", commit="8a7c0fb")
 def test_resume_of_another_column_under_the_same_label_is_refused(ledger):
-    plan = planned("smoker", "proportion")
+    plan = planned("smoker", "count")
     entry = interrupted(ledger, plan).entry
     records = od.read(frame(), od.Schema.from_dict(SCHEMA), target="hiv")
     with pytest.raises(errors.LedgerError, match="paid for another release"):
-        od.release(plan.plan, records, ledger=ledger, label="proportion of smoker", resume=entry)
+        od.release(plan.plan, records, ledger=ledger, label="count of smoker", resume=entry)
     assert [event.kind for event in ledger.events("p")][1:] == ["reserved"]
     records = od.read(frame(), od.Schema.from_dict(SCHEMA), target="smoker")
-    od.release(plan.plan, records, ledger=ledger, label="proportion of smoker", resume=entry)
+    od.release(plan.plan, records, ledger=ledger, label="count of smoker", resume=entry)
 
 
 @pytest.mark.finding("server A", commit="8a7c0fb")
 @pytest.mark.parametrize("change", ["target", "schema"])
 def test_verify_rejects_a_question_the_ledger_was_not_charged_for(ledger, change):
     """An insider settles the reservation of one question with the certificate of another."""
-    event = interrupted(ledger, planned("smoker", "proportion"))
+    event = interrupted(ledger, planned("smoker", "count"))
     other = {"target": ("hiv", SCHEMA), "schema": ("smoker", OTHER_BOUNDS)}[change]
-    honest = planned(other[0], "proportion", schema=other[1]).release(frame()).certificate
+    honest = planned(other[0], "count", schema=other[1]).release(frame()).certificate
     document = honest.model_dump(mode="json")
     document["ledger"] = {"dataset": "p", "entry": event.entry, "head": event.hash}
     document["sentence"] = document["sentence"].replace(" Not recorded in any ledger.", "")
@@ -156,7 +155,7 @@ def test_verify_rejects_a_question_the_ledger_was_not_charged_for(ledger, change
 @pytest.mark.finding("server A", commit="8a7c0fb")
 @pytest.mark.parametrize("where", [("data", "target"), ("data", "schema_digest")], ids=lambda where: where[-1])
 def test_verify_rejects_another_target_or_schema_by_itself(where):
-    document = planned("smoker", "proportion").release(frame()).certificate.model_dump(mode="json")
+    document = planned("smoker", "count").release(frame()).certificate.model_dump(mode="json")
     value = {"target": "hiv", "schema_digest": od.Schema.from_dict(OTHER_BOUNDS).digest}[where[-1]]
     with pytest.raises(errors.CertificateRejected):
         od.verify(Certificate.model_validate(edited(document, where, value)))

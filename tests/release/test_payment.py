@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pathlib
 import stat
 import sys
 
@@ -290,3 +291,42 @@ def test_a_claim_cut_off_before_the_charge_is_taken_over(release, tmp_path, said
     (tmp_path / "out.json.unfinished").write_text(said)
     release()
     assert files(tmp_path) == ["out.json"]
+
+
+# A disk that fails (tools/exhaustive_faults.py found these).
+
+
+def test_payment_with_unreadable_draft_draws_nothing(release, ledger, tmp_path, unsettled, monkeypatch):
+    """The draw that was paid for may be in the draft: another one would be a choice between two."""
+    draft, read = tmp_path / "out.json.draft", pathlib.Path.read_text
+    drawn, sampler = draft.read_text(), Interrupted()
+
+    def fails(path, *arguments, **options):
+        if path == draft:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return read(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, "read_text", fails)
+        with pytest.raises(errors.OnedrawError, match="may hold the draw that was paid for"):
+            release(resume=unsettled, sampler=sampler)
+    assert not sampler.ran
+    release(resume=unsettled)
+    assert (tmp_path / "out.json").read_text() == drawn
+    assert kinds(ledger) == ["reserved", "settled"]
+
+
+def test_payment_with_failing_close_says_how_to_finish(release, tmp_path, monkeypatch):
+    """A disk that fails altogether fails at closing too, which must not hide the message."""
+    close = os.close
+
+    def fails(handle):
+        is_claim = os.readlink(f"/proc/self/fd/{handle}").endswith("out.json.unfinished")
+        close(handle)
+        if is_claim:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "close", fails)
+    with pytest.raises(errors.Unfinished) as stopped:
+        release(sampler=Interrupted(power_cut), how_to_resume="finish ENTRY")
+    assert f"finish {stopped.value.entry}" in str(stopped.value)

@@ -203,7 +203,8 @@ def quantiles(law: Law, probability: float) -> Array:
     if isinstance(law, Normal):
         return np.array(law.mean) + math.sqrt(law.variance) * float(special.ndtri(probability))
     if isinstance(law, Gamma):
-        return np.array([special.gammaincinv(law.shape, probability) / law.rate])
+        shape, rate = law.parameters
+        return np.array([special.gammaincinv(shape, probability) / rate])
     shares = np.array(law.parameters)  # of a Beta or Dirichlet law
     found = special.betaincinv(shares, shares.sum() - shares, probability)
     return np.asarray(found[: len(law.mean)])

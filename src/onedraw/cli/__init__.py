@@ -44,7 +44,7 @@ def without_command(version: bool = typer.Option(False, "--version", help="Print
 
 
 def main() -> None:
-    from onedraw.errors import OnedrawError, Unfinished
+    from onedraw.errors import CannotWrite, OnedrawError, Unfinished
 
     from .show import show_error
 
@@ -59,6 +59,16 @@ def main() -> None:
                 print(certificate, end="", file=sys.stderr, flush=True)
         show_error(error)
         sys.exit(error.exit_code)
+    except OSError as error:  # of a disk that fails where no command expects it
+        where = "" if error.filename is None else f" ({error.filename})"
+        failed = CannotWrite(
+            f"{error.strerror or type(error).__name__}{where}. What is in the ledger stands; look with `onedraw ledger show`. "
+            "Repair the disk, then give the command again."
+        )
+        for note in getattr(error, "__notes__", ()):
+            failed.add_note(note)
+        show_error(failed)
+        sys.exit(failed.exit_code)
 
 
 __all__ = ["application", "main"]

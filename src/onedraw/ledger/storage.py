@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, final
 
 from onedraw.errors import LedgerError, OnedrawError
@@ -86,6 +87,8 @@ class SQLiteStorage(Storage):
         mark = None if self.read_only else self.mark.read()  # before the chain, which can only be longer
         with super().reading() as writer:
             if not self.read_only:
+                if mark is None and writer.says_marked():
+                    mark = self.mark.read()  # another process may have begun it meanwhile
                 compare(self.path, mark, self.inode, writer)
             yield writer
 
@@ -135,7 +138,7 @@ class SQLiteStorage(Storage):
         check_not_moved(self.path, mark)
         return LedgerError(
             f"There is no ledger at {self.path}, but its mark has seen {mark.sequence} events of one. Nothing was charged. Put "
-            f"the ledger back, or a backup of it with `onedraw ledger restore {self.path} --backup FILE`. Delete {self.path}.mark "
+            f"the ledger back, or a backup of it with `onedraw ledger restore {quote(self.path)} --backup FILE`. Delete {self.path}.mark "
             "only to begin another ledger under this name."
         )
 

@@ -109,10 +109,16 @@ def sync_folder(folder: Path) -> None:
         try:
             os.fsync(handle)
         finally:
-            os.close(handle)
+            let_go(handle)
     except OSError as error:
         if error.errno not in NO_FOLDER_SYNC:
             raise
+
+
+def let_go(handle: int) -> None:
+    """Close a file that is on disk already, or was only read: where this fails nothing is lost."""
+    with suppress(OSError):
+        os.close(handle)
 
 
 # ── the place of a release ───────────────────────────────────────────────────────────────────────────────────
@@ -139,7 +145,7 @@ class Claim:
         """Claim ``target`` for ``entry``; ``how`` tells people how to finish it. Only ``resume`` takes up an old claim."""
         handle, found = _locked(target)
         if found and not (resume and found["entry"] == entry):
-            os.close(handle)
+            let_go(handle)
             raise unfinished(target, found)
         claim = cls(target, entry, handle, taken_up=bool(found))
         if not found:
@@ -162,7 +168,7 @@ class Claim:
                 _allocate(handle, room)
                 os.fsync(handle)
             finally:
-                os.close(handle)
+                let_go(handle)
             sync_folder(self.target.parent)
         except OSError as error:
             raise cannot_claim(self.target, error) from error
@@ -173,7 +179,7 @@ class Claim:
         try:
             _write(handle, text)
         finally:
-            os.close(handle)
+            let_go(handle)
 
     def publish(self, *, there: bool = False) -> None:
         """The draft becomes the release, unless it is ``there`` already; another file of that name is not touched."""
@@ -196,7 +202,7 @@ class Claim:
     def close(self) -> None:
         """Let go, and leave the files for whoever finishes it."""
         if self._handle >= 0:
-            os.close(self._handle)
+            let_go(self._handle)
             self._handle = -1
 
 
@@ -209,7 +215,7 @@ def check_unclaimed(target: Path) -> None:
     if not claim_of(target).exists():
         return
     handle, found = _locked(target)
-    os.close(handle)
+    let_go(handle)
     if found:
         raise unfinished(target, found)
 
@@ -229,9 +235,9 @@ def _locked(target: Path) -> tuple[int, dict[str, str]]:
                 if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
                     return handle, _said(handle, path)
             except BaseException:
-                os.close(handle)
+                let_go(handle)
                 raise
-            os.close(handle)  # its owner ended and removed it between our opening and our locking: look again
+            let_go(handle)  # its owner ended and removed it between our opening and our locking: look again
     except BlockingIOError:
         raise CannotWrite(
             f"Another release is being written to {target} now. Nothing was spent. Wait for it, or choose another name."

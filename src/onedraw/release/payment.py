@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onedraw.errors import CertificateRejected, LedgerError, OnedrawError, Unfinished, WrongCall
+from onedraw.errors import CannotWrite, CertificateRejected, LedgerError, OnedrawError, Unfinished, WrongCall
 from onedraw.ledger import Event, Kind, Ledger, Reservation
 from onedraw.ledger.events import canonical
 
@@ -152,11 +152,19 @@ def on_disk(payment: Payment, draw: Draw, target: Path, *, room: int, how: str) 
 
 
 def written(claim: Claim) -> tuple[Certificate | None, bool]:
-    """The certificate an interrupted release left, whole, under its name or as a draft; and whether it has its name."""
+    """Return the certificate an interrupted release left, whole, under its name or as a draft; and whether it has its name.
+
+    A file that cannot be read is no reason to draw again: the draw that was paid for may be in it.
+    """
     for path in (claim.target, claim.draft):
         try:
             certificate = read_certificate(path)
-        except (CertificateRejected, WrongCall):  # not there, or torn: nothing of it has left
+        except (CertificateRejected, WrongCall) as error:  # not there, or torn: nothing of it has left
+            if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+                raise CannotWrite(
+                    f"{path} cannot be read ({error.__cause__.strerror}), and it may hold the draw that was paid for. Nothing "
+                    "was drawn again. Make the file readable, then give the same command."
+                ) from error
             continue
         if certificate.ledger is not None and certificate.ledger.entry == claim.entry:
             return certificate, path == claim.target

@@ -81,7 +81,7 @@ def test_reach_holds_what_any_rows_that_were_cut_have_in_common(seed):
     assert reach[PAIRS].max() > 0.02
 
 
-def test_interval_of_columns_that_fill_their_ranges_allows_for_nothing():
+def test_interval_of_columns_that_fill_ranges_allows_for_nothing():
     """No row is longer than the radius there: nothing can have been cut."""
     rows = np.random.default_rng(4).uniform(-1.0, 1.0, (5000, 3))
     ratios = []

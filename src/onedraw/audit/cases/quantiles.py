@@ -251,8 +251,8 @@ def quantile_cases(budget: Promise) -> list[Case]:
     )
     reason = "no pair is worst for all levels at once, and promises of several selections add up their worst"
     with_width = ColumnQuantiles((0.5,), 0.0, 8.0, step=1.0, interval=0.5)
-    interval = calibrate(ExponentialQuantiles(), with_width, budget, n=12)
-    wide = tuple(_worst(with_width, 12, 6.0, at=at) for at in (None, 4, 5))
+    interval = calibrate(ExponentialQuantiles(), with_width, budget, n=60)
+    wide = tuple(_worst(with_width, 60, 30.0, at=at) for at in (None, 4, 5))
     return [
         selection_case(single),
         WholeRelease(small, pairs, reason, False, "two levels"),

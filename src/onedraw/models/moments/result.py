@@ -207,9 +207,7 @@ class MomentsResult:
         """Means over two columns: (how far below 0 the share that was lost was measured, its error: noise, and far rows)."""
         kept, lost, noise = self._measured_seconds
         found = np.maximum(lost, 0.0)
-        fourth = found * np.minimum(
-            self._furthest, self.problem.n * found
-        )  # squares that sum to n·lost: none is larger
+        fourth = found * np.minimum(self._furthest, self.problem.n * found)  # lost squares sum to n·lost
         errors = np.sqrt(noise**2 + fourth / self.problem.n)
         below, error = (part / (kept + found) for part in (np.minimum(lost, 0.0), errors))
         return np.add.outer(below, below) / 2.0, np.add.outer(error, error) / 2.0
