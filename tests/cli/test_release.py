@@ -280,7 +280,6 @@ def test_a_curator_s_check_needs_a_terminal_and_shows_on_it_alone(run, hospital)
     [
         ({"by": "ward"}, "proportion of outcome: the share of records with the level “yes” within each group"),
         ({"target": "ward", "model": "histogram"}, "of ward: the share of records with each level"),
-        ({"target": "age", "model": "mean"}, "mean of age, in the units of the columns"),
     ],
 )
 def test_release_names_the_level_its_numbers_are_of(run, place, changes, title):
