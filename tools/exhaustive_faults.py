@@ -1,6 +1,6 @@
 """Fail every system call of a release in turn, and check that nothing that was paid for is lost.
 
-    python tools/exhaustive_faults.py                      # every call, every fault: about three minutes
+    python tools/exhaustive_faults.py                      # every call, every fault: about 25 processor minutes
     python tools/exhaustive_faults.py --every 9            # a sample
     python tools/exhaustive_faults.py --only top-up kill   # one command, one fault
     python tools/exhaustive_faults.py --only release disk-gone --at 273    # one run; prints all that it said
@@ -27,213 +27,27 @@ one process imports everything, and each run is a fork of it. Needs Linux, glibc
 from __future__ import annotations
 
 import argparse
-import ctypes
 import io
-import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-TOOLS = Path(__file__).resolve().parent
-SHIM = "ONEDRAW_FAULTS"
-FAULTS = {"io-error": 2, "disk-gone": 3, "disk-full": 4, "kill": 5, "torn": 6}
-"""The numbers of `enum mode` in faults.c."""
-COUNT = 1
-NO_ROOM, ROOM, BYTES = 0, 1, 2
-"""The numbers of `enum need`: a call that takes no room on the disk, one that does, one that writes bytes."""
-CHANGES = ("fsync", "fdatasync", "ftruncate", "unlink", "chmod", "flock")
-"""Calls that take no room and do more than look."""
-LONGEST_SECONDS = 60.0
-DATASET = "patients"
+from failing_calls import COUNT, FAULTS, SHIM, Call, Ended, Shim, compile_shim, run
+from release_place import DATASET, Place
+
 SCHEMA = "dataset: patients\ncolumns:\n  age: {kind: number, lower: 0, upper: 100, missing: 50}\n"
 
 
-# ── one command in a process of its own ──
-
-
-@dataclass(frozen=True)
-class Call:
-    """A system call as an undisturbed run makes it."""
-
-    need: int
-    name: str
-    file: str
-
-    def may(self, fault: str) -> bool:
-        """Whether this fault differs here from the same fault at a later call: a killed read leaves what the next one does."""
-        if fault in ("disk-full", "torn"):
-            return self.need == BYTES or (fault == "disk-full" and self.need == ROOM)
-        return fault == "io-error" or self.need != NO_ROOM or self.name in CHANGES
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended: exit code (negative: the signal that killed it), what it printed, which calls it made."""
-
-    code: int
-    out: str
-    err: str
-    fired: bool = False
-    calls: tuple[Call, ...] = ()
-
-
-class Shim:
-    """The preloaded library, in this process and its forks."""
-
-    def __init__(self) -> None:
-        self._library = ctypes.CDLL(os.environ[SHIM])
-        self._library.faults_record.restype = ctypes.c_char_p
-        self._library.faults_arm.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_long]
-
-    def arm(self, folder: Path, mode: int, at: int) -> None:
-        self._library.faults_arm(os.fsencode(folder), mode, at)
-
-    def disarm(self) -> tuple[bool, list[str]]:
-        return bool(self._library.faults_disarm()), self._library.faults_record().decode().splitlines()
-
-
-def run(words: list[str], fault: Callable[[], None], shim: Shim) -> Ended:
-    """Run `onedraw` in a fork, with a fault put in."""
-    folder = Path(tempfile.mkdtemp(prefix="ended-", dir="."))
-    child = os.fork()
-    if not child:
-        _in_child(words, fault, shim, folder)
-    deadline = time.monotonic() + LONGEST_SECONDS
-    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGALRM)
-        time.sleep(0.002)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    printed = {name: _text(folder / name) for name in ("out", "err", "calls")}
-    shutil.rmtree(folder)
-    state = json.loads(printed["calls"] or '{"fired": false, "record": []}')
-    calls = tuple(Call(int(need), name, file) for need, name, file in (line.split(" ", 2) for line in state["record"]))
-    return Ended(code, printed["out"], printed["err"], state["fired"] or code == -signal.SIGKILL, calls)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-def _in_child(words: list[str], fault: Callable[[], None], shim: Shim, folder: Path) -> None:
-    from onedraw import cli
-
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY), number)
-    state = os.open(folder / "calls", os.O_CREAT | os.O_WRONLY)
-    sys.argv = ["onedraw", *words]
-    code = 70  # a fault that is not one of this library's errors
-    try:
-        fault()
-        cli.main()
-        code = 0
-    except SystemExit as done:
-        code = int(done.code or 0)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        fired, record = shim.disarm()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.write(state, json.dumps({"fired": fired, "record": record}).encode())
-        os._exit(code)
-
-
-# ── what stands afterwards ──
-
-
-@dataclass(frozen=True)
-class Place:
-    """The folders of one run. The shim watches ``root``."""
-
-    root: Path
-
-    @property
-    def ledger(self) -> Path:
-        return self.root / "books" / "ledger.db"
-
-    @property
-    def out(self) -> Path:
-        return self.root / "out" / "release.json"
-
-    @property
-    def report(self) -> Path:
-        return self.root / "out" / "report.html"
-
-    def release_words(self) -> list[str]:
-        return ["release", "patients.csv", "--schema", "schema.yaml", "--target", "age", "--model", "mean", "--epsilon",
-                "0.5", "--ledger", str(self.ledger), "--out", str(self.out), "--report", str(self.report)]  # fmt: skip
-
-    def top_up_words(self) -> list[str]:
-        return ["ledger", "top-up", str(self.ledger), "--dataset", DATASET, "--epsilon", "3"]
-
-    def way_out(self) -> list[str]:
-        """The command beside an unfinished release; otherwise the first command again."""
-        try:
-            claim = self.out.with_name(f"{self.out.name}.unfinished").read_text(encoding="utf-8")
-            return shlex.split(json.loads(claim)["finish"])[1:]
-        except (OSError, ValueError):
-            return self.release_words()
-
-    def charges(self) -> dict[str, str | None]:
-        """Each entry that was reserved, with the digest it was settled with."""
-        from onedraw.ledger import Ledger
-
-        found: dict[str, str | None] = {}
-        for event in Ledger.open(self.ledger).events():
-            if event.kind in ("reserved", "settled"):
-                found[event.entry] = event.payload.get("certificate")
-        return found
-
-    def budget(self) -> float:
-        from onedraw.ledger import Ledger
-
-        return float(Ledger.open(self.ledger).account(DATASET).budget.number)
-
-    def paid_draw(self) -> str | None:
-        """The digest of a draw that is whole on disk, under its name or as a draft."""
-        from onedraw.errors import OnedrawError
-        from onedraw.release.certificate import read_certificate
-
-        for path in (self.out, self.out.with_name(f"{self.out.name}.draft")):
-            with suppress(OnedrawError):
-                return read_certificate(path).digest
-        return None
-
-    def ledger_faults(self) -> list[str]:
-        from onedraw.ledger import Ledger
-
-        try:
-            return [] if Ledger.open(self.ledger).verify() else ["the ledger's budget is not kept"]
-        except Exception as error:
-            return [f"the ledger is refused: {error}"]
-
-    def digest_of(self, path: Path) -> str | None:
-        """The digest of a certificate that this ledger calls authentic; None of anything else."""
-        from onedraw.ledger import Ledger
-        from onedraw.release import load, verify
-
-        try:
-            answer = verify(path, ledger=Ledger.open(self.ledger)).answer
-            return load(path).certificate.digest if answer == "authentic" else None
-        except Exception:
-            return None
-
-
-# ── the commands, and what must hold after each ──
+# The commands, and what must hold after each.
 
 
 @dataclass(frozen=True)
@@ -408,7 +222,7 @@ COMMANDS = (
 )
 
 
-# ── all of it ──
+# All of it.
 
 
 def places() -> Iterator[Place]:
@@ -505,18 +319,6 @@ def drive(every: int, only: list[str], at: int | None, plant: bool) -> int:
         print(f"PROBLEM {problem}")
     print(f"{runs} runs, {len(problems)} problems")
     return len(problems)
-
-
-def compile_shim(folder: Path) -> Path:
-    """Compile faults.c into a library that can be preloaded."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not sys.platform.startswith("linux") or compiler is None:
-        raise SystemExit("Needs Linux and a C compiler: apt-get install gcc libc6-dev (tools/install_compiler.sh).")
-    library = folder / "faults.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(TOOLS / "faults.c"), "-ldl"], check=True
-    )
-    return library
 
 
 def main() -> int:

@@ -302,6 +302,18 @@ int chmod(const char *path, mode_t permissions) {
     return real(path, permissions);
 }
 
+int fchmod(int descriptor, mode_t permissions) {
+    REAL(int, fchmod, int, mode_t);
+    ON_FILE("fchmod", descriptor, NO_ROOM);
+    return real(descriptor, permissions);
+}
+
+int fchown(int descriptor, uid_t owner, gid_t group) {
+    REAL(int, fchown, int, uid_t, gid_t);
+    ON_FILE("fchown", descriptor, NO_ROOM);
+    return real(descriptor, owner, group);
+}
+
 int access(const char *path, int how) {
     REAL(int, access, const char *, int);
     ON_PATH("access", path, NO_ROOM);

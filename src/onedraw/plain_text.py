@@ -35,6 +35,8 @@ _INVISIBLE = (
 )  # fmt: skip
 """Default_Ignorable_Code_Point (DerivedCoreProperties 15.0), the Braille blank, and format controls (category Cf) that show nothing
 by themselves. Cf that shows a sign, such as Arabic number marks, is not among them."""
+_JOINED = re.compile("(?<=[\u0600-\u08ff\u0900-\u0dff])[\u200c\u200d](?=[\u0600-\u08ff\u0900-\u0dff])")
+"""A joiner between two letters of an Arabic or Indic script, where it changes their shape: words are spelled with it."""
 _COMPUTED = tuple("=+-@＝＋－＠")  # full-width signs too
 HIDDEN = "***"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -45,7 +47,8 @@ def acting(text: str) -> str:
     """Return the characters of a text that would act on what shows it, or show nothing, each once; empty for a plain text."""
     if text.isascii() and text.isprintable():
         return ""
-    found = (mark for mark in text if is_invisible(mark) or unicodedata.category(mark) in _CONTROLS)
+    plain = _JOINED.sub("", text)
+    found = (mark for mark in plain if is_invisible(mark) or unicodedata.category(mark) in _CONTROLS)
     return "".join(dict.fromkeys(found))
 
 

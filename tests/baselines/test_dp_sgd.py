@@ -101,7 +101,7 @@ def test_without_torch_it_trains_by_jax_and_says_so(plan, monkeypatch, tmp_path)
 
 
 @pytest.mark.finding("mission 2.7", commit="8a7c0fb")
-def test_opacus_asked_for_and_missing_is_refused_and_nothing_is_charged(plan, monkeypatch, tmp_path):
+def test_opacus_asked_for_and_missing_is_refused_and_uncharged(plan, monkeypatch, tmp_path):
     monkeypatch.setattr("onedraw.baselines.opacus_training.find_spec", lambda name: None)
     ledger = od.Ledger.open(tmp_path / "ledger.db", create=True)
     ledger.init("people", BUDGET)

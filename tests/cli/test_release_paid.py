@@ -19,6 +19,7 @@ from pyarrow import parquet as pq
 
 import onedraw as od
 from onedraw.data import arrow_tables
+from onedraw.release import files
 
 WORKER = Path(__file__).with_name("release_worker.py")
 
@@ -260,7 +261,7 @@ def test_release_on_failing_disk_says_so_in_a_paragraph(place, run, monkeypatch)
     def fails(target):
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(target))
 
-    monkeypatch.setattr("onedraw.release.files.check_unclaimed", fails)
+    monkeypatch.setattr(files, "check_unclaimed", fails)
     code, printed, said = run(
         "release", "patients.csv", "--schema", "schema.yaml", "--target", "age", "--model", "mean", "--epsilon", "0.5",
         "--ledger", "ledger.db", "--out", "release.json",

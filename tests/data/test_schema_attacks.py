@@ -109,7 +109,7 @@ def test_what_would_act_on_a_terminal_cannot_be_declared(mark):
 
 
 def test_what_languages_are_written_with_may_be_declared():
-    for text in ("naïve", "\u0646\u0645\u06cc\u062f\u0627\u0646\u0645", "a\u00a0b", "日本語", "\u0600\u0661"):
+    for text in ("naïve", "\u0646\u0645\u06cc\u200c\u062f\u0627\u0646\u0645", "a\u00a0b", "日本語", "\u0600\u0661"):
         assert Schema.from_dict({"columns": {text: {"kind": "binary", "levels": [text, "b"], "missing": text}}})
 
 

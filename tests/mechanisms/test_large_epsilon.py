@@ -53,7 +53,7 @@ def test_fit_at_large_epsilon_has_a_plan(name, size):
 @pytest.mark.parametrize("kind", sorted(BUDGETS))
 def test_large_budget_gives_a_plan_or_a_refusal(name, kind):
     mechanism, model = ASKED[name]
-    for size in SIZES[1:]:
+    for size in (715.0, 1e6):
         plan = None
         with contextlib.suppress(errors.OnedrawError):  # a refusal in words; an OverflowError is none
             plan = od.calibrate(mechanism, model, BUDGETS[kind](size), n=200)

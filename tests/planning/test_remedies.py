@@ -110,6 +110,12 @@ def test_a_refusal_names_what_keeps_this_budget_for_this_model():
         od.calibrate(od.Gibbs(), MODELS["binary"], BUDGETS["pure"], n=N)
 
 
+def test_a_call_by_keywords_is_refused_in_the_same_words():
+    asked = {"model": MODELS["bernoulli"], "budget": BUDGETS["delta"], "n": N}
+    with pytest.raises(UnsupportedBudget, match=r"use Diffused\(\)"):
+        od.calibrate(mechanism=od.Gibbs(), **asked)
+
+
 def test_a_planted_wrong_proposal_is_found(monkeypatch):
     monkeypatch.setattr("onedraw.planning.remedies.offer", lambda *_, **__: "For this model use Gibbs().")
     refusal.cache_clear()

@@ -101,7 +101,7 @@ def test_moments_move_as_far_as_their_noise_hides(ends, pure):
     assert provoke_moments(plan) == []
 
 
-@pytest.mark.parametrize("ends", [(-1.0, 1.0), (1e15 - 1.0, 1e15 + 1.0), (-1e12, 1e12), (0.0, 1e-12)])
+@pytest.mark.parametrize("ends", [(1e15 - 1.0, 1e15 + 1.0), (0.0, 1e-12)])
 def test_fit_sums_move_as_far_as_their_stages_state(ends):
     """The mean of the columns, before anything was published: its distance is the stage's reach, to the last steps."""
     model = models.Logistic(2, bounds=ends, scaled=True, prior=od.Gaussian(scale=1.0))

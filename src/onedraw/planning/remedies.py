@@ -27,7 +27,7 @@ def _with_offer(function: Callable[Options, Plan]) -> Callable[Options, Plan]:
         try:
             return function(*given, **options)
         except UnsupportedBudget as error:
-            instead = offer(*given[1:], **options)
+            instead = offer(*given[1:], **{name: value for name, value in options.items() if name != "mechanism"})
             raise type(error)(f"{error}{' ' if instead else ''}{instead}", **error.fields) from None
 
     calibrate.__module__ = __name__  # where it is found again by its name
