@@ -26,8 +26,9 @@ from onedraw.plain_text import acting, is_invisible
 from onedraw.privacy import Promise
 from onedraw.privacy.filters import Spend, filters_of
 
-from .accounts import WORK_ALONE, Account, Accounts, Entry
+from .accounts import Account, Accounts, Entry
 from .events import Reservation
+from .history import WORK_ALONE
 
 LONGEST_TEXT = 500
 

@@ -20,10 +20,11 @@ from onedraw.privacy import Composed, Promise, Unit
 from onedraw.privacy.filters import Filter, Spend, chosen_order
 
 from . import checks
-from .accounts import ONLY_IF_FIXED, WORK_ALONE, Account, Accounts, as_one, distance
+from .accounts import ONLY_IF_FIXED, Account, Accounts, as_one, distance
 from .answers import Remaining, Verification
 from .database import BEFORE_ALL, Storage, Writer
 from .events import FORMAT, START, Event, Kind, Position, Reservation, Row, broken, check_format, new_event, read_chain
+from .history import WORK_ALONE
 from .relocation import Restored, move_ledger, restore_ledger
 from .storage import storage_at
 
