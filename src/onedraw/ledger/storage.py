@@ -145,7 +145,9 @@ class SQLiteStorage(Storage):
     def check(self, *, create: bool) -> bool:
         # Only SQLite may open the file: closing another handle would drop this process's POSIX locks on it.
         mark = None if os.path.lexists(self.path) else self.mark.read()
-        if not os.path.lexists(self.path):  # once more: another process may have begun the ledger and its mark meanwhile
+        if not os.path.lexists(
+            self.path
+        ):  # once more: another process may have begun the ledger and its mark meanwhile
             if not create or (mark is not None and _forbids_another(mark)):
                 raise self._nothing_here()
             try:
