@@ -69,8 +69,8 @@ if TYPE_CHECKING:
         PerturbedMode,
     )
     from onedraw.models import Gaussian, NormalInverseGamma
-    from onedraw.planning import calibrate, plan
-    from onedraw.plans import Plan
+    from onedraw.planning import plan
+    from onedraw.plans import Plan, calibrate  # planning wraps calibrate, and editors show the wrapped one
     from onedraw.privacy import (
         ZCDP,
         ApproxDP,
