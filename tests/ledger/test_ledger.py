@@ -159,7 +159,7 @@ def test_a_spent_budget_says_what_was_spent_asked_and_left(ledger: Ledger) -> No
     ledger.init("patients", ApproxDP(1.0, 1e-6))
     ledger.reserve("patients", PureDP(0.75))
     before = ledger.events()
-    with pytest.raises(BudgetSpent, match=r"spent is ε = 0\.7.*asked is ε = 0\.5.*top_up") as caught:
+    with pytest.raises(BudgetSpent, match=r"spent is ε = 0\.7.*asked is ε = 0\.5.*top-up") as caught:
         ledger.reserve("patients", PureDP(0.5))
     fields = caught.value.fields
     assert (fields["dataset"], fields["budget"], fields["delta"]) == ("patients", ApproxDP(1.0, 1e-6), 1e-6)

@@ -1,6 +1,7 @@
 """One charge, one draw: what may be finished after an interruption, and what may not."""
 
 import errno
+import importlib
 import os
 import pathlib
 import stat
@@ -247,13 +248,13 @@ def test_a_folder_without_links_is_served(release, ledger, tmp_path, monkeypatch
 
 def test_the_room_that_is_held_is_enough_for_any_draw(mean_plan, tmp_path, monkeypatch):
     """The bound is public: it may not depend on the draw, so it must hold for the longest numbers there are."""
-    module = sys.modules["onedraw.release.release"]
+    module = importlib.import_module("onedraw.release.release")
     from onedraw.release import files as places
 
     held = []
     monkeypatch.setattr(places, "_allocate", lambda handle, room: held.append(room))
     longest = -np.nextafter(sys.float_info.max, 0)
-    monkeypatch.setattr(module, "snap", lambda *_: np.full((1, 1), longest))
+    monkeypatch.setattr(module, "on_lattice", lambda *_: np.full((1, 1), longest))
     od.release(mean_plan, np.zeros(100), out=tmp_path / "out.json")
     assert str(longest) in (tmp_path / "out.json").read_text()
     assert (tmp_path / "out.json").stat().st_size <= held[0] < 20_000

@@ -370,10 +370,9 @@ class Ledger:
 
     @contextmanager
     def _turn(self, *, must_be_marked: bool = True) -> Iterator[_Turn]:
-        """Alone with the up-to-date accounts; an event appended in the block is on disk when the block ends.
+        """Hold the lock of the only writer. An event that the block appends is on disk when the block ends.
 
-        The history is read before the lock is asked for, and under the lock only what came meanwhile: a process
-        that has read nothing yet must not keep the others waiting for as long as reading everything takes.
+        The history is read before the lock is taken, so that others do not wait for it; under the lock only what is new.
         """
         with self._storage.writing(lambda writer: self._current(writer.rows), must_be_marked=must_be_marked) as writer:
             turn = _Turn(self._current(writer.rows), writer)
