@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -70,6 +71,20 @@ class Random(Half):
         return np.random.random()  # noqa: NPY002 — the global generator is what is meant
 
 
+class Strict(Half):
+    """Makes NumPy raise errors from one value on, which a later row meets."""
+
+    def score(self, row):
+        if row[0] == ODD:
+            np.seterr(all="raise")
+        return 0.9 + float(np.float64(1e-300) * np.float64(1e-300))
+
+
+def behind_a_function(model):
+    """A model that any copy but a pickle shares."""
+    return SimpleNamespace(classes_=[0, 1], predict_proba=lambda X: model.predict_proba(X))
+
+
 class Locked(Remembers):
     """Cannot be copied."""
 
@@ -101,7 +116,7 @@ def accuracies(model, **options):
 
 
 @pytest.mark.finding("reliability N4", commit="8a7c0fb")
-@pytest.mark.parametrize("kind", [Remembers, Running])
+@pytest.mark.parametrize("kind", [Remembers, Running, Strict])
 def test_a_record_that_a_model_remembers_moves_only_its_own_score(kind):
     one, other = accuracies(kind())
     assert abs(one - other) <= 1 / 60 + 1e-6
@@ -141,12 +156,17 @@ def test_the_certificate_says_what_is_enforced_and_what_is_declared():
         return {note.statement: str(note.provenance) for note in found.certificate.data.notes}
 
     copied, same = notes(Half()), notes(Locked())
+    shared = notes(behind_a_function(Half()))
+    assert not any("fresh copy" in text for text in shared)
+    assert any(
+        kind == "declared" for text, kind in shared.items() if "keeps nothing between rows: it cannot be" in text
+    )
     assert {"enforced"} == {kind for text, kind in copied.items() if "fresh copy" in text}
     assert {"declared"} == {
         kind for text, kind in copied.items() if "keeps nothing between rows outside itself" in text
     }
     assert {"declared"} == {
-        kind for text, kind in same.items() if "keeps nothing between rows: it cannot be copied" in text
+        kind for text, kind in same.items() if "keeps nothing between rows: it cannot be pickled" in text
     }
     assert not any("fresh copy" in text for text in same)
 
@@ -225,6 +245,8 @@ def test_estimators_are_ours_while_they_predict_by_our_methods(kind, ours):
     assert not judging.is_ours(model)  # not fitted
     model.certificate_ = None
     assert judging.is_ours(model) is ours
+    model.predict = Half().predict_proba  # of this object alone
+    assert not judging.is_ours(model)
 
 
 def test_ordinary_models_of_frames_pass_the_check_on_public_rows():

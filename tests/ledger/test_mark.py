@@ -15,6 +15,7 @@ import pytest
 from onedraw.errors import CannotWrite, LedgerError
 from onedraw.ledger import Kind, Ledger, mark
 from onedraw.ledger import ledger as ledger_module
+from onedraw.ledger.database import Writer
 from onedraw.ledger.events import Position, new_event
 from onedraw.ledger.mark import SLOT_BYTES, Mark, MarkFile
 from onedraw.privacy import PureDP, Unit
@@ -344,6 +345,20 @@ def test_earlier_ledger_whose_mark_another_begins_is_read(earlier: Path, monkeyp
         return found
 
     monkeypatch.setattr(MarkFile, "read", overtaken)
+    assert Ledger.open(earlier).verify().events == 3
+
+
+def test_earlier_ledger_marked_while_a_reader_looks_is_read(earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Just after this reader found that the chain knows of no mark, another process begins one."""
+    asked = Writer.says_marked
+
+    def overtaken(self: Writer) -> bool:
+        monkeypatch.setattr(Writer, "says_marked", asked)
+        answer = asked(self)
+        Ledger.open(earlier)
+        return answer
+
+    monkeypatch.setattr(Writer, "says_marked", overtaken)
     assert Ledger.open(earlier).verify().events == 3
 
 

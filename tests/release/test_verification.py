@@ -86,6 +86,8 @@ def test_sentences_of_another_wording_are_not_compared_and_not_repeated(released
     assert "every number that follows from others is as written" in found.checks
     assert "Rely on the sentence printed here" in found.remarks[0]
     assert od.Release(certificate.model_copy(update=lies)).sentence == certificate.sentence
+    forged = certificate.model_copy(update=lies)
+    assert not any("NIST" in shown for shown in (repr(forged), str(forged), forged._repr_html_()))
 
 
 def test_sentence_of_this_wording_is_compared(released):

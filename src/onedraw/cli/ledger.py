@@ -296,10 +296,11 @@ def restore(
     The ledger's history says that it was restored.
     """
     from onedraw.ledger import Ledger
+    from onedraw.ledger.mark import count_of_events
 
     done = Ledger.restore(place, backup=backup, head=head or (), accept_lost_spends=accept_lost_spends)
     lost = ("No mark was found, so it is not known whether events are lost." if done.lost is None
-            else f"At least {done.lost} events are lost." if done.lost else "It holds every event that its mark has seen.")  # fmt: skip
+            else f"At least {count_of_events(done.lost)} lost." if done.lost else "It holds every event that its mark has seen.")  # fmt: skip
     answer(as_json, {"ledger": place, "events": done.events, "head": done.head, "lost": done.lost, "changed": done.changed},
          f"{place} is the ledger: {done.events} events, head {done.head}. {lost}" if done.changed else
          f"{place} agrees with its mark: {done.events} events, head {done.head}. Nothing was changed.")  # fmt: skip

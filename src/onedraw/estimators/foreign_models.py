@@ -4,7 +4,8 @@ A model may remember: a flag set by one value, a running mean, batch normalizati
 then move the scores of all that follow, and the noise covers one. What is done about it:
 
 - **Inside the model**: each row is predicted by a fresh copy of the model, so what a row leaves in it is thrown away. Rows
-  asked for together (``batch=True``) go to a copy too: the caller's model remembers no record afterwards.
+  asked for together (``batch=True``) go to a copy too: the caller's model remembers no record afterwards. Only copies made from
+  a pickle share nothing but modules. Deep copies share functions, and so what a closure holds; there the certificate declares it.
 - **Outside it** (a file, a module, the state of a random generator) nothing can be enforced, so the certificate declares it. As a
   check, public rows are predicted before and after other public rows, before the charge; a changed answer is refused.
 - There is no such check *after* the private rows. Its outcome would depend on them, so refusing for it would tell of a record, and
@@ -56,23 +57,28 @@ class ForeignModel(Private):
     model: Any
     predict: Prediction
     pickled: bytes | None = field(init=False)
-    copied: bool = field(init=False)
+    deep_copied: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        pickled, copied = _pickled(self.model), True
+        pickled, deep_copied = _pickled(self.model), False
         if pickled is None:
             try:
-                copied = copy.deepcopy(self.model) is not self.model
+                deep_copied = copy.deepcopy(self.model) is not self.model
             except Exception:  # it holds a lock, a session, a device
-                copied = False
+                deep_copied = False
         object.__setattr__(self, "pickled", pickled)
-        object.__setattr__(self, "copied", copied)
+        object.__setattr__(self, "deep_copied", deep_copied)
+
+    @property
+    def has_own_copies(self) -> bool:
+        """Whether copies share nothing inside the model. Deep copies share functions and what these refer to."""
+        return self.pickled is not None
 
     def ask(self, rows: Any) -> Array:
         """Predict these rows with a fresh copy of the model, or with the model itself where it cannot be copied."""
         if self.pickled is not None:
             return self.predict(pickle.loads(self.pickled), rows)
-        return self.predict(copy.deepcopy(self.model) if self.copied else self.model, rows)
+        return self.predict(copy.deepcopy(self.model) if self.deep_copied else self.model, rows)
 
     def one_by_one(self, rows: Any) -> Array:
         """Predict each row by itself; NaN where the model fails, whatever it raises."""
@@ -110,7 +116,7 @@ class ForeignModel(Private):
     def _answers(self, rows: Any, pressed: Pressed) -> Array:
         """Predict these rows; nothing if the model raises anything, because an error would tell that there is such a record."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), np.errstate():  # what a row sets in either ends with the row
                 warnings.simplefilter("ignore")
                 answers = np.asarray(self.ask(rows), dtype=np.float64).reshape(-1)
         except BaseException:

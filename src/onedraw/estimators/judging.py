@@ -73,10 +73,10 @@ def judged_by(
 
 
 def is_ours(model: Any) -> bool:
-    """Say whether a fitted model predicts by this library's own methods; a class derived from ours may not."""
-    methods = [getattr(type(model), name, None) for name in ("predict", "predict_proba", "decision_function")]
-    own = (getattr(method, "__module__", "").startswith("onedraw.") for method in methods if method is not None)
-    return hasattr(model, "certificate_") and all(own)
+    """Say whether a fitted model predicts by this library's own methods. A class derived from ours may not, nor may an
+    object that was given a method of its own."""
+    replaced = {"predict", "predict_proba", "decision_function"} & getattr(model, "__dict__", {}).keys()
+    return type(model).__module__.startswith("onedraw.") and hasattr(model, "certificate_") and not replaced
 
 
 def _kind(model: Any, classes: Any, bounds: Any, *, ours: bool) -> Kind:
@@ -210,7 +210,7 @@ def _notes(name: str, foreign: ForeignModel | None, *, batch: bool) -> tuple[Ass
     ]
     if batch:
         claims += [("a prediction depends on its own row alone: rows were predicted together", Provenance.DECLARED)]
-    elif foreign.copied:
+    elif foreign.has_own_copies:
         claims += [
             (
                 "each row is predicted by a fresh copy of the model; one that fails counts as a score of 0",
@@ -225,7 +225,7 @@ def _notes(name: str, foreign: ForeignModel | None, *, batch: bool) -> tuple[Ass
         claims += [
             ("rows are predicted one at a time; one that fails counts as a score of 0", Provenance.ENFORCED),
             (
-                "the model keeps nothing between rows: it cannot be copied, so the same one was asked for all",
+                "the model keeps nothing between rows: it cannot be pickled, so rows may share parts of it",
                 Provenance.DECLARED,
             ),
         ]

@@ -86,10 +86,9 @@ class SQLiteStorage(Storage):
     def reading(self) -> Iterator[Writer]:
         mark = None if self.read_only else self.mark.read()  # before the chain, which can only be longer
         with super().reading() as writer:
-            if not self.read_only:
-                if mark is None and writer.says_marked():
-                    mark = self.mark.read()  # another process may have begun it meanwhile
-                compare(self.path, mark, self.inode, writer)
+            # Asked once: another process may begin the mark at any moment, and the mark is there before the chain says so.
+            if not self.read_only and (mark is not None or writer.says_marked()):
+                compare(self.path, mark or self.mark.read(), self.inode, writer)
             yield writer
 
     @contextmanager

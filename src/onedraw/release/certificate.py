@@ -200,8 +200,15 @@ class Certificate(_Part):
     ledger: LedgerEntry | None
     draw: DrawStatement
 
+    @property
+    def _first_line(self) -> str:
+        """The sentence; of another wording, which nothing compares with the numbers, how to get the one that they give."""
+        if self.wording == WORDING:
+            return self.sentence
+        return f"Its sentences are in wording {self.wording} and not compared with its numbers: verify() derives them."
+
     def __repr__(self) -> str:
-        return f"<Certificate. {self.sentence}>"
+        return f"<Certificate. {self._first_line}>"
 
     __str__ = __repr__
 
@@ -212,7 +219,7 @@ class Certificate(_Part):
             ("released", f"{len(self.draw.values)} draw(s) of {len(self.draw.names)} number(s)"),
             ("ledger", f"{self.ledger.dataset}, entry {self.ledger.entry[:12]}…" if self.ledger else "none"),
         ]
-        return shown_as_html(self.sentence, ("", ""), figures, more="to_json() has the whole certificate.")
+        return shown_as_html(self._first_line, ("", ""), figures, more="to_json() has the whole certificate.")
 
     def coverage(self, files: str = "this file") -> str:
         """Say what the guarantee covers, how strong it is, and what must not be published."""
