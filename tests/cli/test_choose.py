@@ -19,7 +19,7 @@ def test_the_better_of_two_releases_is_chosen_for_one_charge_and_can_be_verified
     assert "Chosen among 2: good.json" in " ".join(out.split())
     assert releases_charged() == 3
     assert run("verify", "choice.json", "--ledger=ledger.db")[0] == 0
-    assert run("audit", "choice.json", "--budget=demo")[0] == 0
+    assert run("audit", "choice.json", "--effort=demo")[0] == 0
     code, out, _ = run(
         "choose", *settings, "patients.csv", "--epsilon=4", "--ledger=ledger.db", "--out=again.json", "--json"
     )

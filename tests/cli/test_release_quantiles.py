@@ -16,7 +16,7 @@ def test_a_median_is_planned_released_verified_audited_and_reported(run, release
     assert "95 % interval" in out
     assert run("verify", "release.json", "--ledger=ledger.db")[0] == 0
     assert "median" in (hospital / "report.html").read_text()
-    code, out, _ = run("audit", "release.json", "--budget=demo")
+    code, out, _ = run("audit", "release.json", "--effort=demo")
     assert code == 0
 
 
@@ -77,7 +77,7 @@ def test_a_released_model_is_evaluated_on_held_out_records(run, release, hospita
     assert "predicted yes" in out
     assert run("verify", "evaluation.json", "--ledger=ledger.db")[0] == 0
     assert "roc-title" in (hospital / "evaluation.html").read_text()
-    assert run("audit", "evaluation.json", "--budget=demo")[0] == 0
+    assert run("audit", "evaluation.json", "--effort=demo")[0] == 0
     code, out, _ = run(
         "evaluate", "release.json", "patients.csv", "--epsilon=2", "--ledger=ledger.db", "--out=second.json", "--json"
     )

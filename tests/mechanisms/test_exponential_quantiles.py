@@ -393,5 +393,5 @@ def test_ranks_of_an_end_are_the_first_whose_miss_is_at_most_alpha(monkeypatch):
         return misses_by_rank.get(low, 1.0 if low > 47 else 0.0)
 
     monkeypatch.setattr(quantile_selection, "_miss", miss)
-    assert quantile_selection._ranks(100, 0.5, 1.0, 0.05, False) == (47, 47)
-    assert quantile_selection._ranks(100, 0.5, 1.0, 0.0499, False) == (46, 46)
+    assert quantile_selection._ranks(100, 0.5, 1.0, 0.05, False, 0.0) == (47, 47)
+    assert quantile_selection._ranks(100, 0.5, 1.0, 0.0499, False, 0.0) == (46, 46)

@@ -116,7 +116,9 @@ def test_a_plan_written_out_is_derived_again_and_an_edited_one_is_refused(model)
             edited["parameters"][name] *= 1.001
             with pytest.raises(PromiseRefused):
                 plan_from_dict(edited)
-        stored["guarantee"]["theorem"] = "trust me"
+        worded = {**stored, "guarantee": {**stored["guarantee"], "theorem": "trust me"}}
+        assert plan_from_dict(worded).guarantee.theorem == plan.guarantee.theorem  # sentences are derived, never read
+        stored["guarantee"]["neighbours"] = "add-or-remove-one"
         with pytest.raises(CertificateRejected):
             plan_from_dict(stored)
 

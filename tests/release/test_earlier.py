@@ -78,7 +78,7 @@ def test_removed_mark_of_format_1_does_not_make_a_seeded_draw_private(kept):
     document = json.loads(KEPT["seeded"])
     for changes in ({"randomness": "dice"}, {"sentence": "Exact."}):
         certificate = certificate_from(document | changes)
-        assert certificate.may_publish().startswith("May I publish this? No")
+        assert certificate.coverage().startswith("Not private")
 
 
 def test_certificate_of_format_1_may_say_nothing_of_time():

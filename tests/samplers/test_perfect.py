@@ -17,7 +17,7 @@ from onedraw.models.compute import jax
 from onedraw.models.convex.draw_cost import GAP, least_acceptance, most_tries
 from onedraw.models.convex.losses import LogisticLoss
 from onedraw.models.convex.regression import HuberRegression
-from onedraw.privacy import Exact
+from onedraw.privacy import Exact, Exactness
 from onedraw.samplers import Perfect, Proximal, Sampler, default_sampler, seeded_generator
 from onedraw.samplers.perfect import WrongEnvelope, touching
 from onedraw.samplers.preconditioner import curvature_preconditioner, minimum
@@ -311,7 +311,7 @@ def test_a_pure_release_says_exact_draw_and_delta_zero() -> None:
     release = od.release(plan, (X, y), random_state=3)
     certificate = release.certificate
     assert (certificate.promise.epsilon, certificate.promise.delta) == (1.0, 0.0)
-    assert certificate.exactness_cost == "exact draw (float64)"
+    assert Exactness.from_dict(certificate.exactness).sentence == "exact draw (float64)"
     assert "Exact: this draw is (ε = 1)-differentially private" in certificate.sentence
     assert "δ" not in certificate.sentence
     assert "tries" not in certificate.to_json().replace(certificate.sampler_choice, "")

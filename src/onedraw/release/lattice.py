@@ -112,6 +112,6 @@ def snap_from(origin: Sequence[Fraction | float], offsets: Array, spacing: float
         places = float(rest / unit) + offsets[:, column] / spacing
         steps = [int(step) for step in np.rint(places)]
         for row in np.flatnonzero(np.abs(np.abs(places - np.rint(places)) - 0.5) < NEAR_TIE * (1.0 + np.abs(places))):
-            steps[row] = round((rest + Fraction(float(offsets[row, column]))) / unit)
+            steps[row] = round((Fraction(exact) + Fraction(float(offsets[row, column]))) / unit) - int(whole)
         published[:, column] = [float((int(whole) + step) * unit) for step in steps]
     return published + 0.0
