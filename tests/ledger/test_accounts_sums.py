@@ -94,3 +94,14 @@ def test_an_analyst_who_chooses_deltas_stays_within_the_budget(first: float) -> 
     assert len(taken) > 5
     branches = [profile(promise, left) for promise in taken]
     assert weight @ np.max([np.maximum(0.0, 1 - np.exp(left)), *branches], axis=0) <= BUDGET.stated_delta
+
+
+@pytest.mark.parametrize("places", range(4, 13))
+def test_five_promises_at_a_tenth_of_delta_fit_however_it_rounds(places: int) -> None:
+    """Five times the float 1e-9 is more than half of the float 1e-8."""
+    budget, promise = ApproxDP(5.0, float(f"1e-{places}")), ApproxDP(1.0, float(f"1e-{places + 1}"))
+    account = Account("patients", budget, Unit())
+    for _ in range(5):
+        assert account.has_room_for(promise, delta=promise.stated_delta)
+        account = account.charged(promise, gamma=0.0, part=None, delta=promise.stated_delta)
+    assert account.total().epsilon() == 5.0

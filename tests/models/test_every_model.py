@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from onedraw.errors import InvalidModel
 from onedraw.models import (
     CategoryTable,
     ClassifierScores,
@@ -229,3 +230,9 @@ def test_entries_of_rows_of_columns_reach_the_stated_range():
     model = Columns.example()
     rows = model.summarise(np.array(list(itertools.product(EXTREMES, repeat=2)))).X[:, : model.features.count]
     assert np.abs(rows).max() == model.bounds["range"].value
+
+
+@pytest.mark.parametrize("ends", [(-1e300, 1e300), (0.0, 1e-300)])
+def test_range_that_floats_cannot_divide_is_refused_as_such(ends):
+    with pytest.raises(InvalidModel, match="wide"):
+        NumberTable(*ends)

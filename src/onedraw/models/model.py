@@ -266,8 +266,12 @@ def within(name: str, value: Any, low: float, high: float, remedy: str) -> float
 def declared_range(lower: Any, upper: Any) -> tuple[float, float]:
     """Ends between which numbers have a place that double precision can tell."""
     lower, upper = number("lower", lower), number("upper", upper)
-    if not 1e-290 < upper - lower < 1e290:
+    if not lower < upper:
         raise InvalidModel(f"lower must be below upper, but the range [{lower!r}, {upper!r}] was given.")
+    if not 1e-290 < upper - lower < 1e290:
+        raise InvalidModel(
+            f"The range [{lower!r}, {upper!r}] must be between 1e-290 and 1e290 wide, or floats cannot divide it. Use other units."
+        )
     return lower, upper
 
 

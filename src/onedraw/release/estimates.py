@@ -215,7 +215,10 @@ def interval_of(
     rows = change if isinstance(plan.model, RowModel) else None
     if (found := posterior_of(certificate, plan)) is not None:
         return _of_posterior(found, level, rows).in_units(scale, shift)
-    of_draws = interval(certificate.draw.values, plan, level, functional=rows, effect=effect, noise=noise)
+    lattice = certificate.lattice
+    of_draws = interval(
+        certificate.draw.values, plan, level, functional=rows, effect=effect, noise=noise, lattice=lattice
+    )
     return of_draws.in_units(scale, shift)
 
 

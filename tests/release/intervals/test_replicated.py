@@ -12,6 +12,7 @@ from scipy import stats
 import onedraw as od
 from onedraw import errors
 from onedraw.mechanisms import calibrate
+from onedraw.models import GammaPoisson, GaussianMean
 from onedraw.planning import Regression, choices, choose
 from onedraw.release.intervals import replicated as module
 from onedraw.release.intervals.moments import design_of
@@ -306,3 +307,22 @@ def test_the_interval_of_a_proportion_covers_in_real_releases():
         covered += int(part.low[0] <= 0.1 <= part.high[0])
     assert stats.binom.cdf(covered, 300, 0.9) > 1e-6
     assert stats.binom.sf(covered - 1, 300, 0.9) > 1e-6, "not wider than needed"
+
+
+WEAK = {
+    "mean": (GaussianMean(bound=1.0, variance=0.25, prior_count=1e-12), lambda rng, n: rng.uniform(-0.3, 0.7, n), 0.2),
+    "rate": (GammaPoisson((1e-3, 1e-3), cap=3), lambda rng, n: rng.poisson(0.05, n), 0.05),
+}
+
+
+@pytest.mark.parametrize("weak", WEAK)
+def test_interval_of_a_draw_on_a_coarse_lattice_holds_the_truth(weak):
+    """The step follows from the prior: with a weak one, means are rounded by a quarter and rates to 0."""
+    model, records, truth = WEAK[weak]
+    plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=20_000)
+    held = 0
+    for seed in range(12):
+        data = records(np.random.default_rng(seed), plan.n)
+        ((low, high),) = od.release(plan, data, random_state=seed).conf_int()
+        held += low <= truth <= high
+    assert held >= 11

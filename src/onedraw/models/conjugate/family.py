@@ -88,6 +88,9 @@ class ConjugateModel(ColumnModel):
     plain_draw_is_useless: ClassVar[bool] = False
     """Whether the divergence of plain posteriors of neighbours grows with n."""
 
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """Where a drawn number lies."""
+
     error_is_telling: ClassVar[bool] = True
     """Whether an error averaged over the prior says something: of rates, truths beyond the declared cap would outweigh all."""
 

@@ -29,6 +29,8 @@ from .family import ConjugateModel, Interval, Move, Simulated, binomial, inverte
 class _Shares(ConjugateModel):
     """What a Beta and a Dirichlet prior have in common: a record adds r in all to the parameters."""
 
+    support = (0.0, 1.0)
+
     prior: tuple[float, ...]
 
     def _float_error(self, n: int, weight: float, prior_factor: float) -> float:

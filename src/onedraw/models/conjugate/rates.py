@@ -38,6 +38,7 @@ class _Rate(ConjugateModel):
     """What the two have in common: one sum of records in [0, cap], of which the first two moments are known."""
 
     error_is_telling = False
+    support = (0.0, math.inf)
     parameter_names = ("rate",)
 
     _adds_to: ClassVar[int]

@@ -66,13 +66,14 @@ FAMILY = ((1.0, 1.0), (1.5, 1.0), (1.0, 0.7))
 
 def interval(
     draws: ArrayLike, plan: Plan, level: float = 0.95, *, functional: ArrayLike | None = None,
-    effect: float | None = None, noise: float | None = None,
+    effect: float | None = None, noise: float | None = None, lattice: float = 0.0,
 ) -> Interval:  # fmt: skip
     """The interval that the plan's draws give: post-processing, it costs nothing.
 
     ``functional`` has one row a for each wanted aᵀθ; None: every coefficient. ``effect`` and ``noise`` as in
-    `expected_error`. Conjugate families have closed forms and need one draw only. `PromiseRefused` outside the regime,
-    and where no coefficient has an interval; where only some have none, theirs is NaN.
+    `expected_error`; ``lattice`` is the step that draws were rounded to. Conjugate families have closed forms and need one
+    draw only. `PromiseRefused` outside the regime, and where no coefficient has an interval; where only some have none,
+    theirs is NaN.
     """
     _check_level(level)
     values = np.asarray(draws, dtype=np.float64).reshape(plan.draws, -1)
@@ -83,10 +84,7 @@ def interval(
             raise PromiseRefused(
                 "The closed form is about one draw, which is as precise as several that share the budget. Calibrate with draws=1."
             )
-        numbers, weight = plan.parameters, plan.parameters.get("r", plan.parameters.get("weight", 1.0))
-        factor = numbers.get("prior_factor", 1.0)
-        found = plan.model.interval(values[0], level, n=plan.n, weight=weight, prior_factor=factor, noise=noise)
-        return Interval(values[0], *found)
+        return _of_one_draw(values[0], plan, plan.model, level, noise, lattice)
     refusal = why_no_interval(plan, REGIME_LEVEL, effect=effect, noise=noise)
     if refusal is not None:
         raise PromiseRefused(f"These draws give no interval: {refusal}. The draws themselves stand.")
@@ -102,6 +100,26 @@ def interval(
     half = _multipliers(plan, level, rows, effect, noise) * np.hypot(sampling, privacy) + start
     half, sampling, privacy, start = (np.where(refused, np.nan, part) for part in (half, sampling, privacy, start))
     return Interval(centre, centre - half, centre + half, sampling, privacy, start)
+
+
+def _of_one_draw(
+    draw: Array, plan: Plan, model: ConjugateModel, level: float, noise: float | None, lattice: float
+) -> Interval:
+    """Return the closed form for all draws that are rounded to this one: with a weak prior a step may be wide."""
+    numbers = plan.parameters
+    weight, factor = numbers.get("r", numbers.get("weight", 1.0)), numbers.get("prior_factor", 1.0)
+    below, found, above = (
+        model.interval(
+            np.clip(draw + side * lattice, *model.support),
+            level,
+            n=plan.n,
+            weight=weight,
+            prior_factor=factor,
+            noise=noise,
+        )
+        for side in (-0.5, 0.0, 0.5)
+    )
+    return Interval(draw, below.low, above.high, found.sampling, found.privacy)
 
 
 def interval_multiplier(
