@@ -36,6 +36,16 @@ def test_verify_refuses_a_lattice_of_low_bits(monkeypatch):
         od.verify(release)
 
 
+def test_verify_refuses_more_digits_of_a_rate_than_are_published():
+    model = od.models.GammaPoisson((2.0, 1.0), cap=10.0)
+    plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=100)
+    certificate = od.release(plan, [3.0] * 100, lattice=2.0**-22).certificate
+    assert od.verify(certificate)
+    draw = certificate.draw.model_copy(update={"values": [[64.0 + 2.0**-22]]})
+    with pytest.raises(errors.CertificateRejected, match="lattice"):
+        od.verify(certificate.model_copy(update={"draw": draw}))
+
+
 def test_prior_too_strong_for_double_precision_is_refused():
     plan = od.calibrate(od.Direct(), BetaBernoulli((2.0**53, 2.0**53)), od.ApproxDP(1.0, 1e-6), n=100)
     with pytest.raises(errors.PromiseRefused, match="weaker prior"):

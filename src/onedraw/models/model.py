@@ -116,6 +116,8 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
     """What the exponential of a coefficient multiplies: `ODDS`, `RATES`, or nothing."""
     least_variance: ClassVar[float | None] = None
     """The floor of a variance that is drawn last, which the sensitivity rests on; None where none is drawn."""
+    significant_bits: ClassVar[int | None] = None
+    """Bits to which a draw is published where its floating-point error is relative to its size; None for all on the lattice."""
 
     @property
     def title(self) -> str:

@@ -197,8 +197,10 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
         raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
     with rejecting("its lattice says more than its draw may"):
         spacing_for(plan, Sampler.from_dict(certificate.sampler), certificate.lattice)
-    values = np.array(draw.values)
-    if not (np.all(np.isfinite(values)) and np.all(snap(values, certificate.lattice) == values)):
+    values, bits = np.array(draw.values), plan.model.significant_bits
+    if isinstance(certificate, FirstCertificate):  # drawn before bits were limited
+        bits = None
+    if not (np.all(np.isfinite(values)) and np.all(snap(values, certificate.lattice, bits=bits) == values)):
         raise reject("its draw does not lie on its lattice")
     stages, sizes = draw.stages or {}, plan.mechanism.stage_sizes(plan)
     if {name: len(values) for name, values in stages.items()} != sizes:

@@ -24,7 +24,7 @@ from onedraw.plain_text import shown
 from onedraw.privacy import Promise, Provenance
 from onedraw.privacy.posterior_curves import GammaExponentialPosterior, GammaPoissonPosterior
 
-from .distributions import Gamma
+from .distributions import GAMMA_BITS, Gamma
 from .family import ConjugateModel, Interval, Move, Simulated, inverted, normal_sums, pair
 
 RELATIVE_ERROR = 2.0**-44
@@ -40,6 +40,7 @@ class _Rate(ConjugateModel):
     error_is_telling = False
     support = (0.0, math.inf)
     parameter_names = ("rate",)
+    significant_bits = GAMMA_BITS
 
     _adds_to: ClassVar[int]
     """What a record's value adds to, and n to the other: 0 is the posterior's shape, 1 its rate."""
