@@ -36,6 +36,16 @@ def test_verify_refuses_a_lattice_of_low_bits(monkeypatch):
         od.verify(release)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e9])
+def test_coefficients_under_a_flat_prior_keep_their_digits(scale):
+    model = od.models.Logistic(2, bounds=(-1.0, 1.0), scaled=True, prior=od.Gaussian(scale=scale))
+    plan = od.calibrate(od.PerturbedMode(), model, od.ApproxDP(1.0, 1e-6), n=2000)
+    rows = np.random.default_rng(1).uniform(-1.0, 1.0, (2000, 2))
+    certificate = od.release(plan, (rows, rows[:, 0] > 0.0)).certificate
+    assert certificate.lattice <= 2.0**-20
+    assert od.verify(certificate)
+
+
 def test_verify_refuses_more_digits_of_a_rate_than_are_published():
     model = od.models.GammaPoisson((2.0, 1.0), cap=10.0)
     plan = od.calibrate(od.Diffused(), model, od.ApproxDP(1.0, 1e-6), n=100)

@@ -15,12 +15,13 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import WrongCall
+from onedraw.models.row_model import RowModel
 from onedraw.plain_text import shown
 from onedraw.plans import Plan
 from onedraw.samplers.sampler import Sample, Sampler
 
 DEFAULT_BITS = 20
-"""The default spacing, 2^(⌊log₂ prior sd⌋ − 20), is about a millionth of the prior's spread: far below any private uncertainty."""
+"""The default spacing is about a millionth of the prior's standard deviation, or of 1 for coefficients under a wider prior."""
 
 MIN_ROUNDINGS = 2.0**20
 """Least spacing, in float errors of the draw: the privacy loss of a number then changes by less than 2⁻¹⁶ (lattice.md)."""
@@ -36,7 +37,9 @@ def spacing_for(plan: Plan, sampler: Sampler, declared: float | None) -> float:
     """Return the lattice's spacing: the caller's, or the default for the model's prior; refuse one that is too fine."""
     least, scale = least_spacing(plan, sampler), plan.model.prior_scale
     if declared is None:
-        return max(default_spacing(scale), _fit_for(scale, least))
+        # Rows are measured in their ranges, so coefficients are of order 1 however flat the prior is.
+        of_interest = min(scale, 1.0) if isinstance(plan.model, RowModel) else scale
+        return max(default_spacing(of_interest), _fit_for(scale, least))
     if not (math.isfinite(declared) and declared > 0 and math.frexp(declared)[0] == 0.5):
         raise WrongCall(
             f"lattice must be a power of two such as 2**-20, got {declared!r}: only then are the released numbers exact "
