@@ -1,6 +1,5 @@
 """The unit: at most k records of a person count, in file order, in one pass, n unchanged."""
 
-import weakref
 from collections import Counter
 from decimal import Decimal
 
@@ -16,6 +15,7 @@ from onedraw.data import Schema, read
 from onedraw.data.columns import Cells, Numbers, cells
 from onedraw.data.persons import PersonLimit, person_keys
 from onedraw.errors import FileMismatch
+from tests.odd_objects import Pretender, dead_reference
 
 patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
 
@@ -182,19 +182,6 @@ class Name(str):
         raise RuntimeError
 
     strip = encode = __eq__ = __hash__ = __class__
-
-
-class Pretender:
-    @property
-    def __class__(self):
-        raise RuntimeError
-
-
-def dead_reference():
-    class Gone:
-        pass
-
-    return weakref.proxy(Gone())
 
 
 ODD_IDENTIFIERS = [

@@ -1,12 +1,11 @@
 """Rows as records: one that is odd is a record of missing cells, or of its cells, and no code of its own class is run."""
 
-import weakref
-
 import numpy as np
 import pytest
 
 from onedraw.models.batches import batches, row_batches
 from onedraw.models.features import Features, read_rows
+from tests.odd_objects import Pretender, dead_reference
 
 
 class Rows(list):
@@ -41,19 +40,6 @@ class Masked(np.ma.MaskedArray):
         raise RuntimeError
 
     filled = astype
-
-
-class Pretender:
-    @property
-    def __class__(self):
-        raise RuntimeError
-
-
-def dead_reference():
-    class Gone:
-        pass
-
-    return weakref.proxy(Gone())
 
 
 def hidden(mask):
