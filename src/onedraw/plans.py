@@ -12,15 +12,23 @@ import abc
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, Self
 
-from onedraw.errors import CertificateRejected, CountMismatch, InvalidBudget, InvalidModel, PromiseRefused, WrongCall
+from onedraw.errors import (
+    CertificateRejected,
+    CountMismatch,
+    InvalidBudget,
+    InvalidModel,
+    OnedrawError,
+    PromiseRefused,
+    WrongCall,
+)
 from onedraw.models import ConjugateModel, Model
-from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance, Unit
-from onedraw.privacy.numbers import positive_integer, probability, text
+from onedraw.privacy import ApproxDP, Assumption, Guarantee, Neighbours, Promise, Provenance, PureDP, Unit
+from onedraw.privacy.numbers import at_most_stated, positive_integer, probability, text
 from onedraw.privacy.stored import Stored
 
 MOST_RECORDS, MOST_DRAWS = 10**15, 10**4
@@ -214,6 +222,10 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
         """How much each draw counts in the mean of all; None: alike."""
         return None
 
+    def own_sampler(self) -> Any:
+        """Return the sampler class of a mechanism that brings its own; None where a sampler says what it carries out."""
+        return None
+
     def closed_form(self, model: Any) -> bool:
         """Whether `target` gives a closed-form law, drawn exactly, or one that an algorithm or a chain draws from."""
         return False
@@ -352,4 +364,26 @@ def calibrate(
             "theorem that makes the draw private."
         )
     reserve = mechanism.default_gamma(model, budget) if gamma is None else gamma
-    return mechanism.calibrate(Request(model, budget, n, draws, reserve, records_per_person))
+    return within_decimal(mechanism.calibrate(Request(model, budget, n, draws, reserve, records_per_person)))
+
+
+def within_decimal(plan: Plan) -> Plan:
+    """Return a plan whose ε is at most the decimal by which that of its budget is written, or the plan itself.
+
+    The float 0.2 is a little more than 1/5, so five promises of it are more than 1. A plan that would promise all of it is made for the
+    largest float below, about 2^−53 less: charges then add up as the decimals do. Where a mechanism's numbers follow from the
+    budget itself there is no such plan.
+    """
+    budget = plan.budget
+    if not isinstance(budget, PureDP | ApproxDP) or plan.guarantee.promise.pure_epsilon != budget.stated_epsilon:
+        return plan
+    least = at_most_stated(budget.stated_epsilon)
+    if least == budget.stated_epsilon:
+        return plan
+    less = PureDP(least) if isinstance(budget, PureDP) else ApproxDP(least, budget.stated_delta)
+    try:
+        made = plan.mechanism.calibrate(replace(plan.request, budget=less))
+        found: Plan = made.mechanism.plan(plan.request, dict(made.parameters))
+    except OnedrawError:
+        return plan
+    return found

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onedraw.privacy.numbers import (
+    at_most_stated,
     down,
     fraction_down,
     fraction_up,
@@ -22,6 +23,7 @@ from onedraw.privacy.numbers import (
     smallest,
     sum_up,
     text,
+    text_up,
     up,
     weighted_sum_up,
 )
@@ -148,3 +150,24 @@ def test_no_more_is_asked_than_allowed():
 @pytest.mark.parametrize("search", [largest, smallest])
 def test_nothing_holds(search):
     assert search(lambda x: False) is None
+
+
+@given(st.decimals(min_value="1e-6", max_value="100", places=4))
+def test_largest_float_of_a_decimal_is_not_above_it_and_the_next_one_is(decimal):
+    stated, exact = float(decimal), Fraction(decimal)
+    found = at_most_stated(stated)
+    assert Fraction(found) <= exact < Fraction(math.nextafter(found, math.inf)) or found == stated
+    assert found in (stated, math.nextafter(stated, 0.0))
+
+
+def test_infinity_is_its_own_decimal():
+    assert at_most_stated(math.inf) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.19999999999999998, "0.2"), (0.2, "0.2"), (0.3, "0.3"), (0.09999847412109375, "0.09999847412109375")],
+)
+def test_promised_number_is_shown_as_the_decimal_it_was_calibrated_to(value, words):
+    assert text_up(value) == words
+    assert float(words) >= value

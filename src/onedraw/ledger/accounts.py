@@ -141,8 +141,8 @@ class Account:
         """The account after one more reservation: one that was declared is paid for already."""
         spend, count = Spend(promise, gamma), self.reservations + 1
         for entry, one in self.declared.items():  # the oldest declaration in which it is still to be drawn
-            if one.part == part and spend in one.open:
-                place = one.open.index(spend)
+            place = next((at for at, promised in enumerate(one.open) if pays_for(promised, spend)), None)
+            if one.part == part and place is not None:
                 rest = replace(one, open=one.open[:place] + one.open[place + 1 :])
                 return replace(self, reservations=count, declared=MappingProxyType({**self.declared, entry: rest}))
         return replace(self, reservations=count, **self._longer(replace(spend, delta=delta), part))
@@ -206,6 +206,16 @@ class Account:
             elif not best or fits(best):
                 best = max(best, numbers.largest(fits, **ROOM) or 0.0)
         return best if best > 0 and self.has_room_for(PureDP(best), part=part) else 0.0
+
+
+def pays_for(declared: Spend, spend: Spend) -> bool:
+    """Whether a declared promise is this one, or the decimal that this one was calibrated to."""
+    if declared == spend:
+        return True
+    one, other = declared.promise, spend.promise
+    if not (isinstance(one, PureDP) and isinstance(other, PureDP)) or declared.gamma != spend.gamma:
+        return False
+    return other.stated_epsilon == numbers.at_most_stated(one.stated_epsilon)
 
 
 def as_one(items: tuple[Spend, ...], delta: float | None) -> Spend:

@@ -6,9 +6,11 @@ from .added_noise import AddedNoise
 from .barker_path import BarkerPath
 from .beta_divergence import BetaDivergence
 from .candidates import Candidates
+from .centered_noise import CenteredNoise
 from .exponential_choice import ExponentialChoice
 from .exponential_family import Concentrated, Diffused, Direct, Scaling, posterior_promise
 from .exponential_quantiles import ExponentialQuantiles
+from .fits import FitMechanism
 from .gibbs import Gibbs
 from .measured_first import Measured
 from .moments import Moments
@@ -18,7 +20,8 @@ from .private_chain import PrivateChain
 from .stored_plans import plan_from_dict
 
 __all__ = [
-    "AddedNoise", "BarkerPath", "BetaDivergence", "Candidates", "Concentrated", "Diffused", "Direct",
-    "ExponentialChoice", "ExponentialQuantiles", "Gibbs", "Measured", "Mechanism", "Moments", "NoisyGradient",
+    "AddedNoise", "BarkerPath", "BetaDivergence", "Candidates", "CenteredNoise", "Concentrated", "Diffused", "Direct",
+    "ExponentialChoice", "ExponentialQuantiles", "FitMechanism", "Gibbs", "Measured", "Mechanism", "Moments",
+    "NoisyGradient",
     "PerturbedMode", "Plan", "PrivateChain", "Request", "Scaling", "calibrate", "plan_from_dict", "posterior_promise",
 ]  # fmt: skip

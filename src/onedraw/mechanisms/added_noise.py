@@ -138,16 +138,7 @@ class AddedNoise(NoiseOnSums):
                 f"Added noise is for tables of sums, and {type(table).__name__} is a model with a posterior. Use "
                 "CategoryTable or NumberTable of onedraw.models, or Direct, Diffused or Concentrated."
             )
-        if request.draws != 1:
-            raise UnsupportedBudget(
-                f"{request.draws} draws of added noise would share one budget and be as many times noisier: their mean is "
-                "no better than one. Use draws=1."
-            )
-        if table.sizes is not None and sum(table.sizes) != request.n:
-            raise InvalidModel(
-                f"sizes declares {sum(table.sizes):,} records in all groups together, but n = {request.n:,}. Declare both "
-                "alike."
-            )
+        check_table(table, request)
         return table
 
     def besides(self, request: Request) -> tuple[Assumption, ...]:
@@ -170,9 +161,23 @@ class AddedNoise(NoiseOnSums):
         return plan.model.estimate(noisy_sums(plan, stages), plan.n)
 
 
-def whole_numbers(stages: Mapping[str, Any]) -> Any:
+def check_table(table: Table, request: Request) -> None:
+    """Refuse several draws, and public sizes of groups that do not add up to n."""
+    if request.draws != 1:
+        raise UnsupportedBudget(
+            f"{request.draws} draws of added noise would share one budget and be as many times noisier: their mean is "
+            "no better than one. Use draws=1."
+        )
+    if table.sizes is not None and sum(table.sizes) != request.n:
+        raise InvalidModel(
+            f"sizes declares {sum(table.sizes):,} records in all groups together, but n = {request.n:,}. Declare both "
+            "alike."
+        )
+
+
+def whole_numbers(stages: Mapping[str, Any], stage: str = "noisy sums") -> Any:
     """What was published; refused where it is not whole."""
-    published = np.array(stages["noisy sums"], dtype=np.float64)
+    published = np.array(stages[stage], dtype=np.float64)
     if not all(float(value).is_integer() for value in published):
         raise PromiseRefused("Noisy sums are whole numbers: what lies between could tell the sum from its noise.")
     return published

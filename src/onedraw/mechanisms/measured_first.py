@@ -48,9 +48,9 @@ from .calibration import MARGIN
 from .candidates import Candidates
 from .convex_bounds import gdp_mu
 from .fit_numbers import Setting, row_bound
+from .fits import layout_of
 from .gibbs import Gibbs
 from .noisy_gradient import NoisyGradient
-from .perturbed_mode import layout_of
 from .stages import Categories, MomentsStage, Spending, check_lattice, stage_before, stage_ratios
 
 PREDICTOR_DEVIATION = 2.0

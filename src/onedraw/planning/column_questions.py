@@ -32,13 +32,13 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused, WrongCall
-from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments
-from onedraw.mechanisms.added_noise import expected_noise
+from onedraw.mechanisms import AddedNoise, CenteredNoise, ExponentialQuantiles, Moments
+from onedraw.mechanisms.centered_noise import is_worthwhile
 from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, ConjugateModel, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
 from onedraw.models.tables.category_table import condition
 from onedraw.models.tables.table import LAWS
-from onedraw.plans import record_count
+from onedraw.plans import Plan, record_count
 from onedraw.privacy import ApproxDP, Promise
 
 from .choice import CANDIDATES, Choice, Choices, Question, Terms, ranked
@@ -53,6 +53,9 @@ ASKED_OF: dict[str, tuple[str, ...]] = {
 """The kinds of column that a question can be asked of."""
 
 POSTERIORS = {type(mechanism).__name__.lower(): mechanism for mechanism in CANDIDATES}
+
+CENTERED = "centered"
+"""The name of noise on a mean and then on squares about it."""
 
 SURELY_BETTER = 0.9
 """Noise below this share of the sampling error beats every posterior draw, for 20 records and more."""
@@ -70,8 +73,8 @@ FILLED = 1.0 / 3.0
 class ColumnQuestion(Question):
     """``table`` is released with noise, ``posterior`` is the model that is drawn from or makes it of (n, budget); None: there is none.
 
-    A caller who gives a prior wants a posterior: no table then. The mechanism is "auto", "laplace", "gaussian", or the name of a
-    posterior mechanism.
+    A caller who gives a prior wants a posterior: no table then. The mechanism is "auto", "laplace", "gaussian", for variances
+    "centered", or the name of a posterior mechanism.
     """
 
     table: Table | None
@@ -79,11 +82,11 @@ class ColumnQuestion(Question):
 
     def _choices(self, terms: Terms) -> Choices:
         name = terms.mechanism
-        names = [*(LAWS if self.table is not None else ()), *(POSTERIORS if self.posterior is not None else ())]
+        names = [*self._noises(), *(POSTERIORS if self.posterior is not None else ())]
         if name != "auto" and name not in names:
             known = ", ".join(names)
             raise InvalidModel(f"No mechanism for this question is called {name!r}. Choose auto or one of: {known}.")
-        if name in LAWS:
+        if name in self._noises():
             return _said(Choices((self._noise(terms, name),), {}), name, terms.budget)
         if name in POSTERIORS:
             return _said(self._drawn(terms, (POSTERIORS[name],)), name, terms.budget)
@@ -99,7 +102,7 @@ class ColumnQuestion(Question):
         except PromiseRefused as error:
             refused["noise"] = error
         sure = self.posterior is not None and not terms.compare and terms.n >= FEWEST
-        if sure and noisy and expected_noise(noisy[0].plan) < SURELY_BETTER * noisy[0].expected.sampling:
+        if sure and noisy and noise_of(noisy[0].plan) < SURELY_BETTER * noisy[0].expected.sampling:
             return _said(Choices(tuple(noisy), {}), "surely", terms.budget)
         if self.posterior is not None:
             try:
@@ -110,7 +113,7 @@ class ColumnQuestion(Question):
             raise next(iter(refused.values()))
         if noisy and others.eligible:  # the same error without privacy for both
             sampling = others.eligible[0].expected.sampling
-            private = math.hypot(sampling, expected_noise(noisy[0].plan))
+            private = math.hypot(sampling, noise_of(noisy[0].plan))
             noisy = [replace(noisy[0], found=Expectation(private, sampling, 0.0))]
         found = sorted([*noisy, *others.eligible], key=lambda choice: choice.expected.private)
         reasons = {name: str(reason) for name, reason in refused.items()} | others.refused
@@ -118,13 +121,29 @@ class ColumnQuestion(Question):
 
     def _noise(self, terms: Terms, law: str | None = None) -> Choice:
         assert self.table is not None
+        if law == CENTERED:
+            plan = terms.calibrated(CenteredNoise(), self.table)
+            return Choice(plan, expected_error(plan), CENTERED)
         plan = terms.calibrated(AddedNoise(law), self.table)
+        if law is None and plan.mechanism.law == "laplace" and is_worthwhile(plan.request):
+            return self._noise(terms, CENTERED)
         return Choice(plan, expected_error(plan), str(plan.mechanism.law))
+
+    def _noises(self) -> tuple[str, ...]:
+        """Return the names of the noises that the table can have."""
+        if self.table is None:
+            return ()
+        return (*LAWS, CENTERED) if isinstance(self.table, NumberTable) and self.table.centers else LAWS
 
     def _drawn(self, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> Choices:
         assert self.posterior is not None
         model = self.posterior(terms.n, terms.budget) if callable(self.posterior) else self.posterior
         return ranked(model, terms, mechanisms)
+
+
+def noise_of(plan: Plan) -> float:
+    """Return the standard error that the noise of a plan gives a typical published number."""
+    return float(plan.mechanism.expected_noise(plan))
 
 
 def _said(found: Choices, how: str, budget: Promise) -> Choices:

@@ -18,6 +18,7 @@ from onedraw import models
 from onedraw.errors import InvalidModel
 from onedraw.mechanisms import BarkerPath, BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
 from onedraw.mechanisms.beta_design import mean_information
+from onedraw.methods.fit import AveragedSteps
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.likelihood import Categorical
 
@@ -54,6 +55,10 @@ LOSSES: dict[str, Loss] = {
     "svc": lambda asked, ball: models.HuberisedHinge(**_rows(asked, ball), width=HINGE_WIDTH, classes=asked.classes),
     "least-squares": lambda asked, ball: models.LeastSquares(**_rows(asked, ball), response_bound=asked.response_bound),
     "log-cosh": lambda asked, ball: models.LogCoshRegression(**_rows(asked, ball), response_bound=asked.response_bound),
+    "ordinary": lambda asked, ball: models.OrdinaryLeastSquares(**_rows(asked, ball), response_bound=asked.response_bound),
+    "pinball": lambda asked, ball: models.Quantile(
+        **_rows(asked, ball), level=0.5 if asked.quantile is None else asked.quantile, response_bound=asked.response_bound
+    ),
     "huber": lambda asked, ball: models.HuberRegression(
         **_rows(asked, ball), response_bound=asked.response_bound,
         threshold=HUBER * asked.unit if asked.threshold is None else asked.threshold,
@@ -68,6 +73,10 @@ LOSSES: dict[str, Loss] = {
 
 FITS = {"logistic": "exp-linear", "softmax": "softmax", "svc": "svc", "linear": "log-cosh", "quantile": "quantile", "poisson": "poisson"}  # fmt: skip
 """The loss of a fit, by kind; the others have none."""
+
+
+STEPS = {"logistic": "logistic", "linear": "ordinary", "quantile": "pinball", "poisson": "poisson"}
+"""What averaged steps solve, by kind: maximum likelihood, least squares and the quantile itself."""
 
 
 def _rows(asked: Regression, ball: bool) -> dict[str, Any]:
@@ -98,6 +107,22 @@ def fit_of(asked: Regression) -> Variant | None:
     return Variant("fit", _loss(asked, FITS[asked.kind], False), mechanism)
 
 
+def steps_of(asked: Regression) -> Variant | None:
+    """Averaged steps, which estimate what people mean and give intervals; None where the question has none.
+
+    A declared prior is served by the perturbed mode, which has a place for it.
+    """
+    unbounded = asked.kind in RESIDUALS and asked.response_bound is None
+    if asked.kind not in STEPS or unbounded or asked.prior_scale is not None:
+        return None
+    return Variant("fit", _loss(asked, STEPS[asked.kind], False), AveragedSteps(categories=asked.categories))
+
+
+def fits_of(asked: Regression) -> tuple[Variant, ...]:
+    """The fits that answer the question, the preferred one first: the next is for budgets and sizes that one refuses."""
+    return tuple(one for one in (steps_of(asked), fit_of(asked)) if one is not None)
+
+
 def variants_of(asked: Regression) -> tuple[Variant, ...]:
     """The fit, draws in measured coordinates, and draws in declared ones."""
     fit = fit_of(asked)
@@ -107,15 +132,20 @@ def variants_of(asked: Regression) -> tuple[Variant, ...]:
 def variant_of(asked: Regression, name: str) -> Variant:
     """The variant of this name."""
     found = {variant.name: variant for variant in (*variants_of(asked), *_by_name_alone(asked))}
+    found |= {BY_NAME[type(one.mechanism)]: one for one in fits_of(asked)}
     if name not in found:
         raise InvalidModel(
             f"No mechanism for a {asked.kind} regression is called {name!r}. Choose 'auto' or one of: {', '.join(found)}."
         )
-    if asked.robust and name != "fit":
+    if asked.robust and name not in ("fit", *BY_NAME.values()):
         raise InvalidModel(
             f"robust=True is about the standard errors of a fit, and {name!r} is none: it would do nothing. Leave one of them out."
         )
     return found[name]
+
+
+BY_NAME: dict[type[Any], str] = {AveragedSteps: "averaged-steps", PerturbedMode: "perturbed-mode"}
+"""What people type to have one fit and no other; "fit" is the first that the budget allows."""
 
 
 def _by_name_alone(asked: Regression) -> list[Variant]:

@@ -64,6 +64,14 @@ def fraction_down(value: Fraction) -> float:
     return -fraction_up(-value)
 
 
+def at_most_stated(value: float) -> float:
+    """Return the largest float that is not above the decimal by which people write this one: 0.2 is a little more than 1/5.
+
+    What is calibrated to it adds up as decimals do: five times 0.2 is no more than 1.
+    """
+    return value if not math.isfinite(value) else min(value, fraction_down(Fraction(repr(value))))
+
+
 def sum_up(values: Iterable[float]) -> float:
     """Σ values, exact, then rounded up once."""
     return weighted_sum_up((value, 1) for value in values)
@@ -103,6 +111,13 @@ def root_down(square: Fraction) -> float:
     while Fraction(root) ** 2 > square:
         root = math.nextafter(root, 0.0)
     return root
+
+
+def text_up(value: float) -> str:
+    """Return a promised number as `text`, or the short decimal that it was calibrated to, which is the next float above."""
+    above = math.nextafter(value, math.inf)
+    shorter = len(text(above)) + 3 < len(text(value))
+    return text(above if shorter and at_most_stated(above) == value else value)
 
 
 def text(value: float) -> str:

@@ -17,7 +17,7 @@ from onedraw.errors import InvalidBudget, PromiseRefused
 
 from . import conversions
 from .curves import AtOrderCurve, BoundedRangeCurve, Curve, LinearCurve, PureCurve, curve_at_most
-from .numbers import down, positive, probability, real, sum_up, text, up
+from .numbers import down, positive, probability, real, sum_up, text, text_up, up
 from .promise import Promise as Promise
 from .stored import frozen_value, stored_as
 
@@ -32,7 +32,7 @@ class _OneNumber(Promise):
         return float(getattr(stronger, self.currency)) <= self.number
 
     def __str__(self) -> str:
-        return self.words.format(text(self.number))
+        return self.words.format(text_up(self.number))
 
 
 @frozen_value

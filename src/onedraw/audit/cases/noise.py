@@ -8,6 +8,10 @@ The worst record goes from one level (or one group) to another, from one end of 
 from an end to where (2 − s)(1 + ws) is largest. The fault divides the noise: half of it is a sensitivity of 1 in place
 of 2.
 
+Noise on squares about a released mean is a law in two stages. All other records are at the low end, and one goes to the
+high end. Where the noisy sum is no larger than that of the low end alone, the center is the low end itself and the
+squares are farthest apart; all other outcomes of the first stage are kept without their squares, which hides information.
+
 Evaluations are such tables too: counts of class by score, where the worst record leaves one cell for another; or sums
 of responses and squared errors, where it moves the response from an end of its range to where 2|Δv| + 3|Δv²| is largest
 (Laplace), or to the other end (Gaussian), and its error from none to the largest.
@@ -18,13 +22,13 @@ from __future__ import annotations
 import itertools
 import math
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from onedraw import audit
 from onedraw.arrays import Array
-from onedraw.mechanisms import AddedNoise, Plan, calibrate
+from onedraw.mechanisms import AddedNoise, CenteredNoise, Plan, calibrate
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.category_table import LARGEST
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
@@ -46,7 +50,7 @@ ATTAINED = "the record goes from one cell, or one end of its range, to another: 
 class NoiseCase(Case):
     """The profile of a pair: a finite one, of the coordinates that the replaced record moves."""
 
-    noises = ("scale",)
+    noises: ClassVar[tuple[str, ...]] = ("scale",)
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         scale, law = self.numbers(factor)["scale"], law_of(self.plan)
@@ -141,6 +145,8 @@ def _gaussian_exactly(moved: Array, scale: float) -> tuple[Array, Array]:
 def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
     """The case of any plan of added noise, on the records that move its sums farthest."""
     table = plan.model
+    if isinstance(plan.mechanism, CenteredNoise):
+        return _centered_case(plan, label=label)
     if isinstance(table, ClassifierScores | RegressorScores):
         return _score_case(plan, label=label)
     told = label or (f"{table.show} by {' and '.join(table.by)}" if table.by else table.show)
@@ -184,6 +190,39 @@ def _with_level(table: CategoryTable, level: int) -> Any:
         return level
     low, high = table.between
     return low if level else math.nextafter(low, -math.inf) if low > -LARGEST else math.nextafter(high, math.inf)
+
+
+class CenteredCase(NoiseCase):
+    """Two stages: the second about the low end, where the first leads to it."""
+
+    noises = ("mean_scale", "squares_scale")
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        numbers, moved = self.numbers(factor), self.moved(pair)
+        means = laplace(np.abs(moved[:1]), numbers["mean_scale"])
+        squares = laplace(moved[1:][moved[1:] != 0.0], numbers["squares_scale"])
+        return audit.finite_profile(
+            *(np.concatenate([mean[0] * square, mean[1:]]) for mean, square in zip(means, squares, strict=True))
+        )
+
+    def share(self, data: Any) -> Array:
+        """The last record's place, and its three sums of squares about the low end."""
+        value = (data.values if isinstance(data, Grouped) else data)[-1]
+        t = (value - self.plan.model.lower) / (self.plan.model.upper - self.plan.model.lower)
+        near, far = min(8.0 * t * t, 1.0), max(8.0 * t * t - 1.0, 0.0) / 7.0
+        return np.asarray(np.rint(RANGE * np.array([2.0 * t - 1.0, near + 4.0 * far, near - far, near**2 / 3.0])))
+
+
+def _centered_case(plan: Plan, *, label: str) -> CenteredCase:
+    """The case of any plan of noise on squares about a released mean."""
+    table = plan.model
+    values, ends = [table.lower] * (plan.n - 1), (table.lower, table.upper)
+    codes = [cell for cell, size in enumerate(table.sizes or ()) for _ in range(size)]
+    places = np.unravel_index(np.array(codes, dtype=np.int64), [len(levels) for levels in table.groups] or [1])
+    columns = tuple(place.tolist() for place in places) if table.by else ()
+    first, second = (Grouped([*values, end], columns) if columns else [*values, end] for end in ends)
+    pair = Pair("one record from the end where all others are to the other end", first, second)
+    return CenteredCase(plan, (pair,), ATTAINED, True, label or "variance")
 
 
 class ScoreCase(NoiseCase):
@@ -235,7 +274,11 @@ TABLES = {
 
 def noise_cases(name: str, budget: Promise, *, n: int = 10) -> list[Case]:
     """Laplace noise, and Gaussian noise where the budget admits it."""
-    asked = [(f"{law}, {name}", AddedNoise(law), TABLES[name]) for law in ("laplace", "gaussian")]
+    asked: list[tuple[str, Any, Any]] = [
+        (f"{law}, {name}", AddedNoise(law), TABLES[name]) for law in ("laplace", "gaussian")
+    ]
+    if name == "variance":
+        asked.append(("in two stages, variance", CenteredNoise(), TABLES[name]))
     return cases_of(noise_case, asked, budget, n=n)
 
 

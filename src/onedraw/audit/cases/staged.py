@@ -125,15 +125,19 @@ class Recorded:
     sums: list[tuple[Array, float, float, Any]] = field(default_factory=list)
     reals: list[tuple[Array, float]] = field(default_factory=list)
     before_rounding: Array | None = None
+    answers: list[Array] = field(default_factory=list)
+    """The noisy sums, in the same order."""
 
     def vector(self, sums: Any, steps: float, noise: float, each: Any = None) -> Array:
         self.sums.append((np.asarray(sums) / steps, steps, noise, each))
         given = self.noise.vector(sums, steps, noise, each)
-        return np.asarray(given if self.answer is None else self.answer)
+        self.answers.append(np.asarray(given if self.answer is None else self.answer))
+        return self.answers[-1]
 
     def triangle(self, sums: Any, steps: float, noise: float) -> Array:
         self.sums.append((np.asarray(sums) / steps, steps, noise, None))
-        return np.asarray(self.noise.triangle(sums, steps, noise))
+        self.answers.append(np.asarray(self.noise.triangle(sums, steps, noise)))
+        return self.answers[-1]
 
     def real(self, size: int, noise: float) -> Array:
         drawn = np.asarray(self.noise.real(size, noise))

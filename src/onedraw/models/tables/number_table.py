@@ -20,6 +20,7 @@ Places are whole steps, 2^30 to the range, and squares are rounded to whole step
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -28,10 +29,11 @@ from onedraw.arrays import Array, Integers
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, check_covers, declared_missing, declared_range
-from onedraw.models.sums.clamped_sums import places_of
+from onedraw.models.sums.clamped_sums import Summary, places_of
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 
+from .centered_squares import CenteredSquares, SummaryOfSquares
 from .table import STEPS, Table, proportional, whole
 
 
@@ -148,7 +150,7 @@ class NumberTable(Table):
         return -(-289 * STEPS // 24) + 7 if self.show == "variance" else 4 * STEPS + 2
 
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
-        place = self._places(values)
+        place = self.places(values)
         if self.moves_between_cells:
             square = np.rint(place * (place / STEPS))
             parts = [STEPS - 2.0 * place + square, 2.0 * (place - square), square]
@@ -164,7 +166,20 @@ class NumberTable(Table):
             else:
                 np.add.at(sums[:, column], group, part.astype(np.int64))
 
-    def _places(self, values: Batch) -> Array:
+    @property
+    def centers(self) -> bool:
+        """Whether its squares can be summed about released means: a variance whose groups have public sizes."""
+        return self.show == "variance" and not self.moves_between_cells
+
+    def summarise(self, data: Any) -> Summary:
+        """n and the exact sums; of a variance also the records, to be read again about a released mean."""
+        summary = super().summarise(data)
+        if not self.centers:
+            return summary
+        squares = partial(self.summed, data, CenteredSquares(self))
+        return SummaryOfSquares(summary.n, summary.total, squares)
+
+    def places(self, values: Batch) -> Array:
         """0, …, STEPS (as floats): the place of each record in the range, itself alone deciding."""
         assert self.missing is not None
         scale = STEPS / self.width

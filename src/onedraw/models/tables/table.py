@@ -19,7 +19,7 @@ import abc
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -198,12 +198,15 @@ class Table(ColumnModel):
     def summarise(self, data: Any) -> Summary:
         """n and the exact sums; no record can make it fail."""
         self.check(data)
+        return Summary(len(data), tuple(int(value) for value in self.summed(data, TableSums(self))))
+
+    def summed(self, data: Any, statistic: Any, *public: Any) -> Integers:
+        """Return the exact sums of a statistic of the column and its groups."""
         if is_records(data):
-            sums = data.sum(TableSums(self, (data.target or data.columns[0], *self.by)))
-        else:
-            n = len(data)
-            sums = Blocks(n, lambda: blocked(self._batches(data), block_rows(n)), held=False).sum(TableSums(self))
-        return Summary(len(data), tuple(int(value) for value in sums))
+            named = replace(statistic, columns=(data.target or data.columns[0], *self.by))
+            return np.asarray(data.sum(named, *public))
+        n = len(data)
+        return Blocks(n, lambda: blocked(self._batches(data), block_rows(n)), held=False).sum(statistic, *public)
 
     def _batches(self, data: Any) -> Iterator[list[Batch]]:
         """The column, and the codes of its groups, of plain data."""

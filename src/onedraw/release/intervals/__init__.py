@@ -5,6 +5,7 @@
 | several draws of a regression | `replicated` | their spread, calibrated by the law of a draw (`moments`) on public designs (`models.design`) |
 | one draw of a conjugate posterior | `replicated` | the draw's law, inverted by the family (`models.conjugate.family`) |
 | sums with plain noise | `tables` | the noise's law (`noise_law`) |
+| squares about a released mean | `variances` | the noise's law, and the most variable distribution that the numbers allow |
 | quantiles | `quantiles` | ends released with them |
 | counts of scores | `evaluations` | a parametric bootstrap |
 """

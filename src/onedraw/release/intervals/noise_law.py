@@ -22,6 +22,9 @@ from onedraw.plans import Plan
 APART = 1e-3
 """Relative distance of two Laplace scales below which the partial fractions would lose digits."""
 
+NARROW = 1e-5
+"""Laplace noise of less than this part of a normal error counts as normal: the closed form would lose its digits."""
+
 
 @dataclass(frozen=True)
 class NoiseLaw:
@@ -77,6 +80,8 @@ class NoiseLaw:
         scales = sorted((self.scale * abs(factor) for factor in factors if factor), reverse=True)
         if self.law == "gaussian" or not scales:
             return [], math.hypot(sampling, *scales)
+        if scales[0] < NARROW * sampling:
+            return [], math.hypot(sampling, *(math.sqrt(2.0) * scale for scale in scales))
         normal = math.hypot(sampling, *(math.sqrt(2.0) * scale for scale in scales[2:]))
         return [scales[0], *(min(scale, scales[0] * (1.0 - APART)) for scale in scales[1:2])], normal
 

@@ -33,7 +33,7 @@ from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import Measured, NoisyGradient, PerturbedMode, Plan, PrivateChain
+from onedraw.mechanisms import FitMechanism, Measured, NoisyGradient, Plan, PrivateChain
 from onedraw.models import ConjugateModel
 from onedraw.models.convex.losses import ExpLinearLoss, LogisticLoss
 from onedraw.models.convex.number_losses import ResidualLoss
@@ -190,7 +190,7 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
 
     A fit decides coefficient by coefficient once it is made, from the information it published, if it measures that.
     """
-    if isinstance(plan.mechanism, PerturbedMode):
+    if isinstance(plan.mechanism, FitMechanism):
         return plan.mechanism.why_no_interval(plan)
     if isinstance(plan.mechanism, PrivateChain):
         return "a path of private decisions is not claimed to have converged, alone or with others; a fit has standard errors"

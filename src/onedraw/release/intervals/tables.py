@@ -219,14 +219,14 @@ def _of_known_size(
     nearest = min(max(0.5, t - within), t + within)  # p(1 − p), of records at the two ends, is largest there
     variance = min(raised(spread, law.deviation(squared), n) if known is None else known, nearest * (1.0 - nearest))
     q = law.quantile(level, [place], math.sqrt(variance / n))
-    skewed = _edgeworth(level, n)
+    skewed = edgeworth(level, n)
     low, high = t - q - skewed * t, t + q + skewed * (1.0 - t)
     best = math.sqrt(min(max(spread, 0.0) if known is None else known, t * (1.0 - t)) / n)
     ends = [table.lower + table.width * min(max(end, 0.0), 1.0) for end in (low, high)]
     return ends[0], ends[1], table.width * best, table.width * law.deviation([place])
 
 
-def _edgeworth(level: float, n: float) -> float:
+def edgeworth(level: float, n: float) -> float:
     """The largest shift of an end by skewness, for a range and a third moment of 1."""
     z = -float(special.ndtri((1.0 - level) / 2.0))
     return (1.0 + 2.0 * z * z) / (6.0 * n)
@@ -247,7 +247,7 @@ def _variance(
     """
     farthest, most = max(t, 1.0 - t) ** 2, 0.25 * n / max(n - 1.0, 1.0)
     centre, squared = min(max(spread, 0.0), most), law.quantile(level, mean, 0.0) ** 2
-    skewed = _edgeworth(level, n)
+    skewed = edgeworth(level, n)
     low, high, sampling, privacy = _inverted(
         lambda p: centre - p * most,
         lambda p: (math.sqrt(max(p * most * (farthest - p * most), 0.0) / n), factors),
@@ -277,7 +277,7 @@ def _of_private_group(
         return _variance(table, t, spread, n, squared.tolist(), ((places - t) / (n * STEPS)).tolist(), law, level)
     grown = n + law.deviation([1.0, 1.0, 1.0]) / STEPS
     private = raised(spread, law.deviation(squared.tolist()), n) if known is None else known
-    skewed = _edgeworth(level, 1.0)
+    skewed = edgeworth(level, 1.0)
     upper, rest = max(float(cells @ places), 0.0), max(records - float(cells @ places), 0.0)
     low, high, sampling, privacy = _inverted(
         lambda p: (1.0 - p) * upper - p * rest,
