@@ -44,7 +44,7 @@ mechanism of your own: [audit the mechanism you added](auditing-your-mechanism.m
   divergence). 1 means that nothing could be promised that is smaller. ε shown may be smaller all the same: where the
   promise is a Rényi curve or a bounded range, its (ε, δ) is a further step that gives some away.
 * **Fault caught**: the smallest factor on the records' weight at which the exact audit says "broken", found to 0.2 %.
-* **Fits in stages** (perturbed modes) and draws in measured coordinates: every stage is given the pair that is worst for it, as the promise covers; no single pair
+* **Fits in stages** (perturbed modes, averaged steps) and draws in measured coordinates: every stage is given the pair that is worst for it, as the promise covers; no single pair
   of tables is all of these at once, and the mode's other records add a constant pull, more than any of them would. So "ε shown"
   is how much of the theorem is attained. The fault is a factor on all noises. Their programs are not attacked by draws but
   replayed.
@@ -87,6 +87,10 @@ was asked for. Planted and caught: a stage with nine tenths of its noise (by the
 half the ridge, a promise without its longest corner or without the volume, a stage left out, a tolerance ignored, and rows
 shortened where weights are declared, which breaks no promise and is seen by the replay alone. Not seen: a promise without one
 of its *shorter* corners, because no pair is known that needs it.
+
+`replay_steps` does the same for averaged steps: it follows the iterates from the recorded answers, and computes every sum of
+scores at the coefficients that the program had reached. Planted and caught: nine tenths of the noise or a longer bound in any part,
+a forgotten or an added step, unshortened scores, other sums, and other coefficients.
 """
 
 

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         NoisyGradient,
         PerturbedMode,
     )
+    from onedraw.methods.fit import AveragedSteps
     from onedraw.models import Gaussian, NormalInverseGamma
     from onedraw.planning import plan
     from onedraw.plans import Plan, calibrate  # planning wraps calibrate, and editors show the wrapped one
@@ -99,6 +100,7 @@ _NAMES = {
         "AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence",
         "Candidates", "ExponentialQuantiles", "PerturbedMode",
     ),
+    "methods.fit": ("AveragedSteps",),
     "plans": ("Plan",),
     "models": ("Gaussian", "NormalInverseGamma"),
     "ledger": ("Ledger",),
@@ -111,7 +113,7 @@ if not TYPE_CHECKING:  # with a `__getattr__` a type checker would accept any na
     __getattr__, __dir__ = names_on_demand(__name__, _NAMES, {"": _ROOMS})
 
 __all__ = [
-    "ZCDP", "AddedNoise", "ApproxDP", "BarkerPath", "BetaDivergence", "BoundedRange", "Candidates", "Certificate",
+    "ZCDP", "AddedNoise", "ApproxDP", "AveragedSteps", "BarkerPath", "BetaDivergence", "BoundedRange", "Candidates", "Certificate",
     "Composed", "Concentrated", "DPCount", "DPCovariance", "DPHistogram", "DPLinearRegression", "DPLinearSVC",
     "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor", "DPMean", "DPPoissonRegressor", "DPProportion",
     "DPQuantile", "DPQuantileRegressor", "DPRate", "DPSum", "DPVariance", "DatabaseTable", "Diffused", "Direct",

@@ -258,7 +258,7 @@ def test_a_fit_has_standard_errors_tests_and_a_posterior_in_the_columns_units():
     assert np.allclose(draws.std(axis=0), model.bse_, rtol=0.1)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.conf_int(), model.conf_int())
-    assert model.fit(X[:300], y[:300]).interval_reason_, "an earlier fit's errors do not linger"
+    assert model.fit(X[:100], y[:100]).interval_reason_, "an earlier fit's errors do not linger"
     assert np.isnan(model.bse_).all()
     assert "bse_" in dir(model), "looking at all attributes, as scikit-learn does to show one, fails for no release"
     with pytest.raises(PromiseRefused, match="no standard errors"):
@@ -266,7 +266,7 @@ def test_a_fit_has_standard_errors_tests_and_a_posterior_in_the_columns_units():
 
 
 def test_outside_the_regime_there_is_one_draw_and_a_reason():
-    X, y = classification(300)
+    X, y = classification(100)
     model = od.DPLogisticRegression(0.5, bounds=(0, 1), classes=[0, 1]).fit(X, y)
     assert len(model.draws_) == 1
     assert "drown in the noise" in model.interval_reason_

@@ -103,6 +103,7 @@ EVERYDAY = [
     column("sum", "sum", target="cost"),
     column("sum-by-group", "sum --by smoker", target="visits"),
     column("variance", "variance", target="cost"),
+    column("variance-laplace", "variance --mechanism laplace", target="cost"),
     column("rate", "rate", target="visits"),
     column("rate-diffused", "rate --mechanism diffused", target="visits", quick=False),
     column("duration", "duration", target="cost", quick=False),

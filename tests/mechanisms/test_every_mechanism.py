@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from importlib.metadata import entry_points
 
@@ -13,7 +14,8 @@ import pytest
 import onedraw as od
 from onedraw.audit.cases import baselines, every_case
 from onedraw.errors import OnedrawError
-from onedraw.mechanisms import AddedNoise, Mechanism, Moments, PerturbedMode
+from onedraw.mechanisms import AddedNoise, Mechanism, Moments, PerturbedMode, plan_from_dict
+from onedraw.methods.fit import AveragedSteps
 from onedraw.plans import Plan, calibrate
 
 pytestmark = pytest.mark.contract
@@ -158,6 +160,21 @@ def test_numbers_calibrated_for_k_keep_the_budget_for_all_k(budget, records):
         assert loss(alone) <= MOST * plan.budget.number / records**power, plan.heading
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.2])
+def test_pure_promises_are_at_most_the_decimal_of_the_budget(epsilon):
+    """The floats 0.1 and 0.2 are more than 1/10 and 1/5; certificates of what is planned are made again."""
+    planned = 0
+    for template in templates():
+        try:
+            plan = calibrate(template.mechanism, template.model, od.PureDP(epsilon), n=template.n, draws=template.draws)
+        except OnedrawError:
+            continue
+        assert Fraction(plan.guarantee.promise.pure_epsilon) <= Fraction(str(epsilon)), plan.heading
+        assert plan_from_dict(plan.to_dict()) == plan
+        planned += 1
+    assert planned > 20
+
+
 def test_every_mechanism_has_a_plan():
     """Those whose promise is not proven have one too: it is made as published, and a release says so."""
     planned = {name_of(plan) for budget in BUDGETS for plan in plans(budget)}
@@ -203,13 +220,15 @@ def test_square_root_of_k_in_added_noise_is_noticed(budget, monkeypatch):
     assert list(understated(budget, 4, AddedNoise))
 
 
-@pytest.mark.parametrize("kind", [Moments, PerturbedMode])
+@pytest.mark.parametrize("kind", [AveragedSteps, Moments, PerturbedMode])
 def test_k_dropped_from_the_stages_is_noticed(kind, monkeypatch):
     """The fault of the review: k dropped where a stage's ratio is taken (stages.py)."""
     from onedraw.mechanisms import stages
 
     true = stages.stage_ratios
-    for module in [one for name, one in sys.modules.items() if name.startswith("onedraw.mechanisms.")]:
+    for module in [
+        one for name, one in sys.modules.items() if name.startswith(("onedraw.mechanisms.", "onedraw.methods."))
+    ]:
         if getattr(module, "stage_ratios", None) is true:
             monkeypatch.setattr(module, "stage_ratios", lambda found, records, *, pure: true(found, 1, pure=pure))
     assert list(understated("approx", 4, kind))

@@ -36,6 +36,16 @@ ASKED = {
     "diffused": (od.Diffused(), models.BetaBernoulli()),
     "concentrated": (od.Concentrated(), models.GammaPoisson((1.0, 1.0), cap=2)),
 }
+if hasattr(od, "AveragedSteps"):  # findings also run on the commit that was reviewed, which has not all mechanisms
+    VARIANCE = models.NumberTable(lower=0.0, upper=1.0, show="variance")
+    ASKED |= {
+        "averaged steps": (od.AveragedSteps(), models.Logistic(2, **ROWS)),
+        "averaged steps of numbers": (
+            od.AveragedSteps(),
+            models.OrdinaryLeastSquares(2, response_bound=1.0, **ROWS),
+        ),
+        "centered noise": (od.mechanisms.CenteredNoise(), VARIANCE),
+    }
 
 
 @pytest.mark.finding("field F2", commit="8a7c0fb")

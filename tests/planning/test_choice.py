@@ -13,15 +13,22 @@ import pytest
 import onedraw as od
 from onedraw import errors
 from onedraw.mechanisms import Measured, PerturbedMode, plan_from_dict
+from onedraw.methods.fit import AveragedSteps
 from onedraw.planning import Regression, choose
 from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
 from onedraw.release.intervals.replicated import why_no_interval
 from tests.planning.cases import BUDGET, LINEAR, LOGISTIC, QUESTIONS
 
 
+@pytest.fixture
+def without_fits(monkeypatch):
+    """Leave out fits, which would be taken wherever there is one: all other variants are ranked."""
+    monkeypatch.setattr(Regression, "fits", ())
+
+
+@pytest.mark.usefixtures("without_fits")
 @pytest.mark.parametrize("kind", QUESTIONS)
 def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
-    """Under a Gaussian budget, for which there is no fit, all are ranked."""
     found = choose(QUESTIONS[kind], od.GaussianDP(0.3), n=2000)
     assert set(found.refused) | {choice.name for choice in found.eligible} == {
         variant.name for variant in QUESTIONS[kind].variants()
@@ -42,12 +49,16 @@ def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in QUESTIONS if kind != "huber"])
 def test_a_fit_is_taken_wherever_there_is_one(kind):
-    for budget in (BUDGET, od.PureDP(1.0)):
+    stepwise = kind in ("logistic", "linear", "quantile")
+    for budget in (BUDGET, od.PureDP(1.0), od.GaussianDP(0.3)):
         found = choose(QUESTIONS[kind], budget, n=2000)
+        if isinstance(budget, od.GaussianDP) and not stepwise:
+            assert found.eligible[0].name != "fit"
+            continue
         assert [choice.name for choice in found.eligible] == ["fit"]
-        assert isinstance(found.best.mechanism, PerturbedMode)
+        steps = stepwise and not isinstance(budget, od.PureDP)
+        assert isinstance(found.best.mechanism, AveragedSteps if steps else PerturbedMode)
         assert found.best.guarantee.promise.implies(budget)
-    assert choose(QUESTIONS[kind], od.GaussianDP(0.3), n=2000).eligible[0].name != "fit"
     assert choose(QUESTIONS[kind], BUDGET, n=2000, draws=4).eligible[0].name != "fit", "it is published once"
 
 
@@ -74,6 +85,18 @@ def test_planning_forty_columns_takes_seconds():
     assert time.process_time() - began < 2.0
 
 
+def test_each_fit_can_be_named_and_few_records_are_left_to_the_other_one():
+    named = choose(LOGISTIC, BUDGET, n=2000, mechanism="perturbed-mode").best
+    assert isinstance(named.mechanism, PerturbedMode)
+    assert isinstance(choose(LOGISTIC, BUDGET, n=2000, mechanism="averaged-steps").best.mechanism, AveragedSteps)
+    assert isinstance(choose(LOGISTIC, BUDGET, n=60, mechanism="fit").best.mechanism, PerturbedMode)
+    with pytest.raises(errors.PromiseRefused, match=r"PerturbedMode\(\)"):
+        choose(LOGISTIC, BUDGET, n=60, mechanism="averaged-steps")
+    declared = dataclasses.replace(LOGISTIC, prior_scale=1.0)
+    assert isinstance(choose(declared, BUDGET, n=2000).best.mechanism, PerturbedMode), "it has a place for a prior"
+
+
+@pytest.mark.usefixtures("without_fits")
 def test_the_choice_says_what_it_took_and_why():
     found = choose(LOGISTIC, od.GaussianDP(0.3), n=2000)
     best = found.eligible[0]
@@ -89,6 +112,7 @@ def test_nothing_of_a_choice_can_depend_on_a_record():
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("without_fits")
 def test_unproven_samplers_are_not_taken_unless_named():
     assert "accept=" in choose(LOGISTIC, od.GaussianDP(0.3), n=500).refused["beta-divergence"]
     with pytest.raises(errors.PromiseRefused, match="accept="):
@@ -115,6 +139,7 @@ def test_a_named_mechanism_is_taken_and_an_unknown_name_lists_the_known():
         choose(LOGISTIC, BUDGET, n=2000, mechanism="exponential")
 
 
+@pytest.mark.usefixtures("without_fits")
 def test_work_beyond_the_cap_is_left_to_those_who_name_it(monkeypatch):
     monkeypatch.setattr("onedraw.planning.choice.MOST_SECONDS", 0.001)
     found = choose(LINEAR, od.GaussianDP(0.3), n=2000)
@@ -153,6 +178,7 @@ def test_a_plan_releases():
     assert od.verify(released.certificate)
 
 
+@pytest.mark.usefixtures("without_fits")
 @pytest.mark.parametrize("budget", [od.GaussianDP(0.3), od.ZCDP(0.05)], ids=str)
 def test_where_a_fit_cannot_keep_the_budget_auto_measures_the_columns_all_the_same(budget):
     found = choose(LOGISTIC, budget, n=2000)
@@ -160,6 +186,7 @@ def test_where_a_fit_cannot_keep_the_budget_auto_measures_the_columns_all_the_sa
     assert found.best.parameters["moments_noise"] > 0.0
 
 
+@pytest.mark.usefixtures("without_fits")
 def test_a_nearly_as_good_mechanism_that_measures_is_preferred_and_the_words_say_so():
     found = choose(LOGISTIC, od.GaussianDP(2.0), n=3000)
     assert found.eligible[0].name == "noisy-gradient measured"

@@ -16,7 +16,7 @@ from tests.planning.cases import BUDGET, LINEAR, LOGISTIC
 @pytest.mark.parametrize("filled", [1.0, 1.0 / 3.0])
 def test_the_expected_error_of_a_fit_is_that_of_simulated_fits(filled):
     """Sixty fits in a design that a plan names: within 20 % of what it says."""
-    from onedraw.samplers.fit import Stages
+    from onedraw.methods.fit.run import Stages
     from onedraw.samplers.noise import Noise
 
     n, generator, squares = 6000, np.random.default_rng(3), []

@@ -33,6 +33,8 @@ MODELS = {
     "poisson": models.PoissonRegression(2, prior=WIDE, **BOX),
     "network": models.Network(2, hidden=2, prior=WIDE, **BOX),
 }
+if hasattr(od, "AveragedSteps"):  # findings also run on the commit that was reviewed, which has neither
+    MODELS["ordinary"] = models.OrdinaryLeastSquares(2, response_bound=2.0, prior=WIDE, **BOX)
 QUICK = ("mean", "bernoulli", "logistic", "hinge", "binary")
 """Of each kind one: a mean, a table, a smooth loss, one with a kink, a likelihood."""
 
@@ -55,6 +57,7 @@ def every_mechanism() -> dict[str, Mechanism]:
 
 KNOWN = {name: getattr(room, name) for room in (mechanisms, baselines) for name in dir(room) if name[0].isupper()}
 MECHANISMS = every_mechanism()
+KNOWN |= {name: type(made) for name, made in MECHANISMS.items()}
 CALL = re.compile(r"\b([A-Z]\w+)\(((?:[^()]|\([^()]*\))*)\)")
 
 

@@ -12,7 +12,7 @@ from onedraw.data import Schema, read
 from onedraw.data.spark_tables import Spark
 from onedraw.data.sums import Local
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import ExponentialChoice, Mechanism, Moments, PerturbedMode, calibrate
+from onedraw.mechanisms import CenteredNoise, ExponentialChoice, Mechanism, Moments, PerturbedMode, calibrate
 from onedraw.models import (
     CategoryTable,
     ColumnQuantiles,
@@ -21,6 +21,7 @@ from onedraw.models import (
     LeastSquares,
     Logistic,
     ModelChoice,
+    NumberTable,
     schema_features,
 )
 from onedraw.release.release import MOST_HELD, MOST_READ, check_passes
@@ -181,6 +182,7 @@ OWN = od.models.ConvexLoss(
 
 WHOLE_NUMBERS = {
     "AddedNoise": (od.AddedNoise(), CategoryTable(("a", "b"))),
+    "CenteredNoise": (CenteredNoise(), NumberTable(0.0, 1.0, show="variance")),
     "Direct": (od.Direct(), SHARE),
     "Diffused": (od.Diffused(), SHARE),
     "Diffused, squares": (od.Diffused(), SQUARES),
@@ -200,6 +202,7 @@ WHOLE_NUMBERS = {
     "AdaSSP": (baselines.AdaSSP(), SQUARES),
     "AdaOPS": (baselines.AdaOPS(), SQUARES),
     "KNG": (baselines.KNG(), CONVEX),
+    "AveragedSteps": (od.AveragedSteps(), SMOOTH),
     "BarkerPath": (od.mechanisms.BarkerPath(), CONVEX),
     "Penalty": (baselines.Penalty(), CONVEX),
     "DPHMC": (baselines.DPHMC(), CONVEX),

@@ -14,6 +14,10 @@ from onedraw.audit.cases.staged import Recorded
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.mechanisms import Moments, PerturbedMode
 from onedraw.mechanisms.perturbed_mode import FitNumbers, stages_of
+from onedraw.methods.fit import AveragedSteps
+from onedraw.methods.fit.run import Stages as AveragedStages
+from onedraw.methods.fit.sizes import StepNumbers
+from onedraw.methods.fit.sizes import stages_of as averaged_stages
 from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 
@@ -116,3 +120,22 @@ def test_fit_sums_move_as_far_as_their_stages_state(ends):
         Stages(mechanism.target(plan, summary), recorded).run()
         seen.append(recorded.sums[0][0] / problem.n)
     assert max(np.linalg.norm(one - other) for one, other in product(seen, seen)) <= stages[0].reach * (1 + 2.0**-40)
+
+
+@pytest.mark.parametrize("ends", RANGES[:5])
+@pytest.mark.parametrize("kind", [models.OrdinaryLeastSquares, models.Quantile])
+def test_averaged_steps_move_their_mean_as_far_as_stated(kind, ends):
+    """The columns and the response, before anything was published, with responses as far out as floats go."""
+    rows = {"bounds": ends, "scaled": True, "prior": od.Gaussian(scale=1.0)}
+    model = made(lambda: kind(2, **rows, response_bound=1e-12))
+    assert model is not None
+    plan = od.calibrate(AveragedSteps(), model, od.ApproxDP(4.0, 1e-6), n=3000)
+    mechanism, problem = plan.mechanism, plan.mechanism.problem(plan)
+    reach = averaged_stages(mechanism.setting(plan.request), StepNumbers.from_dict(plan.parameters, "it"))[0].reach
+    seen = []
+    for end, response in product((*ends, math.nan, 1e308, -1e308), (-1e-12, 1e308, math.nan)):
+        recorded = Recorded(Noise(od.samplers.seeded_generator(1), pure=False))
+        summary = model.summarise(([[end, end]] * 3000, [response] * 3000))
+        AveragedStages(mechanism.target(plan, summary), recorded).run()
+        seen.append(recorded.sums[0][0] / problem.n)
+    assert max(np.linalg.norm(one - other) for one, other in product(seen, seen)) <= reach * (1 + 2.0**-40)

@@ -1,7 +1,7 @@
 """`onedraw demo`: the commands themselves, on a real medical data set, each shown as it would be typed.
 
 scikit-learn's bundled breast-cancer data play the private file. Of 569 records a mean has an interval at ε = 0.5, a regression at
-ε = 1 has none yet, and both say so.
+ε = 1 has few or none yet, and both say so.
 """
 
 from __future__ import annotations

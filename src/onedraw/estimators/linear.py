@@ -26,7 +26,7 @@ from onedraw.arrays import Array, Mask
 from onedraw.data import DatabaseTable, Measure, Schema
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
-from onedraw.mechanisms import PerturbedMode
+from onedraw.mechanisms import FitMechanism
 from onedraw.models import Gaussian
 from onedraw.models.batches import column_chunks
 from onedraw.models.features import read_rows
@@ -175,7 +175,7 @@ class LinearEstimator(RegressionEstimator):
 
     @property
     def _is_fit(self) -> bool:
-        return isinstance(self.choice_.best.mechanism, PerturbedMode)
+        return isinstance(self.choice_.best.mechanism, FitMechanism)
 
     def _refused(self, draws: Array) -> Mask:
         """Coefficients about which a fit knows too little, or whose path may remember its start."""

@@ -19,20 +19,20 @@ from typing import Any, ClassVar, NamedTuple
 
 from scipy import optimize, special
 
-from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.fit import constants as constant
 from onedraw.models.fit.problem import FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
-from onedraw.models.moments.measured import Layout
 from onedraw.models.sums import exact_sums
-from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.corners import Corner, CornerDP
 from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import Corners, relieved_base, relieved_slopes
 
 from .fit_numbers import FitNumbers, Setting, least_ridge, least_tolerance, measuring, numbers_for, predicted_error
+from .fits import FitMechanism, layout_of
 from .stages import Categories, Stage, apart, check_lattice, largest_total, stage_ratios, ways
 
 FIXED = "the columns, their bounds and levels, the response's bounds or classes"
@@ -46,7 +46,7 @@ MAX_KAPPA = 64.0
 
 
 @dataclass(frozen=True)
-class PerturbedMode(Mechanism):
+class PerturbedMode(FitMechanism):
     """A fit with standard errors for one spend.
 
     ``intervals``: None measures the information where public numbers say that it will stand out of its noise, True
@@ -58,7 +58,10 @@ class PerturbedMode(Mechanism):
     """
 
     title: ClassVar[str] = "perturbed mode"
-    noun: ClassVar[str] = "fit"
+    interval_words: ClassVar[str] = (
+        "They are computed from what the release itself measured. If the model is wrong, they are about the coefficients of that "
+        "kind of model that fit best, as the fit weighs the records."
+    )
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "perturbed-mode"
     """The plan *is* an algorithm: only `samplers.Fit` carries it out."""
@@ -193,9 +196,6 @@ class PerturbedMode(Mechanism):
         """Estimate, covariance and all that follows from what was published, for encoded rows."""
         return FitResult.of(self.problem(plan), Published.from_dict(stages))
 
-    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
-        return self.result(plan, stages).estimate
-
     def missing_records(self, plan: Plan) -> float:
         """How many times more records, or about how many times more ε, a plan without standard errors would need to
         have them; at most 1 where they were left out because nobody wanted them."""
@@ -258,18 +258,6 @@ def _with_ridge(budget: Promise, setting: Setting, measured: bool) -> tuple[floa
     )
     error, numbers, edge = at(float(best.x), 1e-9)
     return None if numbers is None else (error, numbers, edge)
-
-
-def layout_of(model: Any, categories: Categories) -> Layout:
-    """The columns that are measured: scaled to public bounds, or rows of a public norm."""
-    features = model.features
-    if features.data_norm is None and not features.scaled:
-        raise InvalidModel(
-            "Columns are measured by their public ranges, so features must be scaled. Pass scaled=True to the model."
-        )
-    if categories and features.data_norm is not None:
-        raise WrongCall("categories need columns with bounds, not rows with a norm. Pass bounds=(lo, hi).")
-    return Layout(features.count, categories, features.intercept, features.data_norm)
 
 
 # ── what a fit with these numbers promises ───────────────────────────────────────────────────────────────────────

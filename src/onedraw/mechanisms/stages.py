@@ -22,7 +22,14 @@ from typing import Annotated, NamedTuple, Self
 from onedraw.errors import PromiseRefused
 from onedraw.models.fit import constants as constant
 from onedraw.models.moments.measured import MomentColumns
-from onedraw.models.sums.exact_sums import MEAN_BITS, MOST_RECORDS, deviation, matrix_deviation, share_bits
+from onedraw.models.sums.exact_sums import (
+    LEAST_SQUARE,
+    MEAN_BITS,
+    MOST_RECORDS,
+    deviation,
+    matrix_deviation,
+    share_bits,
+)
 from onedraw.plans import Request
 from onedraw.privacy import ApproxDP, GaussianDP, PureDP, numbers
 from onedraw.privacy.numbers import fraction_up, root_up, sum_up, up
@@ -131,6 +138,7 @@ def check_lattice(stages: Iterable[Stage], n: int, budget: object) -> None:
     for stage in stages:
         deviation, (least, most) = stage.noise / stage.unit, stage.bits(n)
         narrow = not UNLIKE * stage.entries <= LARGEST_KAPPA * (deviation * LEAST_PART * 2.0**least) ** 2
+        narrow = narrow or stage.unit < LEAST_SQUARE  # so short a share has fewer steps than `Stage.bits` says
         if narrow or not deviation * 2.0**most < MOST_STEPS:
             size, fewer = ("small", ", or fewer columns or records") if narrow else ("large", "")
             raise PromiseRefused(

@@ -24,6 +24,7 @@ from .convex.regression import (
     HuberRegression,
     LeastSquares,
     LogCoshRegression,
+    OrdinaryLeastSquares,
     Quantile,
 )
 from .features import schema_features
@@ -60,7 +61,7 @@ __all__ = [
     "GaussianMean", "GaussianRegression", "GibbsTarget", "Grouped", "Hinge", "HuberRegression", "HuberisedHinge", "Law",
     "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
-    "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Softmax", "StudentTRegression",
+    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Softmax", "StudentTRegression",
     "Summary", "Table", "distributions", "from_numpyro", "likelihood", "likelihoods", "register_density",
     "register_loss", "register_numpyro", "register_predictor", "schema_features",
 ]  # fmt: skip

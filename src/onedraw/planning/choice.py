@@ -23,9 +23,9 @@ from onedraw.mechanisms import (
     Concentrated,
     Diffused,
     Direct,
+    FitMechanism,
     Measured,
     NoisyGradient,
-    PerturbedMode,
     Plan,
     calibrate,
 )
@@ -236,7 +236,7 @@ def ranked(model: Any, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> 
 def for_regression(question: Regression, terms: Terms) -> Choices:
     """By "auto" a fit, or where there is none (networks, Gaussian and concentrated budgets, several draws) all variants, ranked
     by expected error under the reference design; errors in the unit of the response."""
-    fit = _fit(question, terms) if terms.mechanism == "auto" else None
+    fit = _fit(question, terms) if terms.mechanism in ("auto", "fit") else None
     eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
     unit = 1.0 if question.measure is None else question.measure.unit
     eligible = [replace(choice, unit=unit) for choice in eligible]
@@ -265,15 +265,16 @@ def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], 
 
 
 def _fit(question: Regression, terms: Terms) -> Choice | None:
-    """The fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
-    variant = question.fit
-    if variant is None or terms.draws > 1:
+    """The first fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
+    if terms.draws > 1:
         return None
-    try:
-        plan = terms.calibrated(variant.mechanism, variant.model)
-    except (PromiseRefused, InvalidModel):
-        return None
-    return _fitted(question, variant, plan)
+    for variant in question.fits:
+        try:
+            plan = terms.calibrated(variant.mechanism, variant.model)
+        except (PromiseRefused, InvalidModel):
+            continue
+        return _fitted(question, variant, plan)
+    return None
 
 
 def _fitted(question: Regression, variant: Variant, plan: Plan) -> Choice:
@@ -289,7 +290,7 @@ def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]
             "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
             'the risk by name with accept="estimated" or accept="assumed".'
         )
-    if isinstance(variant.mechanism, PerturbedMode):
+    if isinstance(variant.mechanism, FitMechanism):
         return [_fitted(question, variant, terms.calibrated(variant.mechanism, variant.model))]
     if not isinstance(variant.mechanism, NoisyGradient) or terms.draws == 1:
         return [_drawn(question, variant, variant.mechanism, terms)]
@@ -345,10 +346,9 @@ def why_taken(eligible: list[Choice], terms: Terms) -> str:
         measures = (
             "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
         )
-        stronger = " and needs no δ" if numbers["pure"] and not terms.budget.is_pure else ""
-        interval = (
-            "may give standard errors" if numbers["information_noise"] else "gives no standard errors at this n and ε"
-        )
+        stronger = " and needs no δ" if numbers.get("pure") and not terms.budget.is_pure else ""
+        none = best.plan.mechanism.why_no_interval(best.plan)
+        interval = "gives no standard errors at this n and ε" if none else "may give standard errors"
         return f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}. It {interval}. {decided}"
     private, sampling = best.expected.private, best.expected.sampling
     error = f"expected error {private:.3g} per coefficient ({sampling:.3g} without privacy)"

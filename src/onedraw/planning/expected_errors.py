@@ -32,8 +32,17 @@ from scipy import special
 from onedraw import samplers  # whose parts load when they are needed: a question about one column needs no JAX
 from onedraw.arrays import Array
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import AddedNoise, BarkerPath, ExponentialQuantiles, Measured, PerturbedMode, Plan, PrivateChain
-from onedraw.mechanisms.added_noise import expected_noise
+from onedraw.mechanisms import (
+    AddedNoise,
+    BarkerPath,
+    CenteredNoise,
+    ExponentialQuantiles,
+    FitMechanism,
+    Measured,
+    PerturbedMode,
+    Plan,
+    PrivateChain,
+)
 from onedraw.models import ConjugateModel, Summary
 from onedraw.models.design import Design
 from onedraw.models.features import Features
@@ -103,13 +112,13 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
         selecting, levels = np.array(plan.mechanism.rank_errors(plan)), np.array(plan.model.levels)
         squares = levels * (1.0 - levels) / plan.n
         return Expectation(float(np.sqrt(np.mean(selecting**2 + squares))), float(np.sqrt(np.mean(squares))), 0.0)
-    if isinstance(plan.mechanism, AddedNoise):
-        noise, sampling = expected_noise(plan), plan.model.sampling_error(plan.n)
+    if isinstance(plan.mechanism, AddedNoise | CenteredNoise):
+        noise, sampling = plan.mechanism.expected_noise(plan), plan.model.sampling_error(plan.n)
         return Expectation(math.hypot(noise, sampling), sampling, 0.0)
     if not isinstance(plan.model, RowModel):
         return _by_prior_predictive(plan, SIMULATIONS, np.random.default_rng(PUBLIC_SEED))
     design = design_of(plan, effect=effect, noise=noise)
-    if isinstance(plan.mechanism, PerturbedMode):
+    if isinstance(plan.mechanism, FitMechanism):
         return _fit_error(plan, *DESIGNS[0], design.effect, design.noise)
     if isinstance(plan.mechanism, PrivateChain) and not _followed(plan):
         return UNKNOWN
@@ -165,7 +174,9 @@ def expected_fit_errors(plan: Plan, *, effect: float, noise: float, declared: bo
 
 
 def _fit_error(plan: Plan, filled: float, correlation: float, effect: float, noise: float) -> Expectation:
-    assert isinstance(plan.mechanism, PerturbedMode)
+    if not isinstance(plan.mechanism, PerturbedMode):
+        design = {"filled": filled, "correlation": correlation, "effect": effect, "noise": noise}
+        return Expectation(*plan.mechanism.expected_errors(plan, **design))
     problem = plan.mechanism.problem(plan)
     numbers, size = problem.numbers, problem.size
     along = Directions.expected(problem, effect=effect, noise=noise, filled=filled, correlation=correlation)

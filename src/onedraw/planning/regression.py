@@ -40,7 +40,7 @@ import numpy as np
 from onedraw.data import Measure, Schema
 from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.mechanisms import FitMechanism, Plan
 from onedraw.models.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
 from onedraw.models.features import LARGEST, Features, category_columns, declared_features, schema_features
 from onedraw.release.intervals.replicated import why_no_interval
@@ -57,7 +57,7 @@ from .options import (
     check_belongs,
     given,
 )
-from .variants import fit_of, variant_of, variants_of
+from .variants import fit_of, fits_of, variant_of, variants_of
 
 BEYOND = 2.0
 """The ball reaches this many prior deviations beyond the typical norm √d."""
@@ -185,6 +185,7 @@ class Regression(RegressionOptions, Question):
         return {name: self.sizes[name]}
 
     fit = property(fit_of)
+    fits = property(fits_of)
     variants = variants_of
     variant = variant_of
     _choices = for_regression
@@ -192,7 +193,7 @@ class Regression(RegressionOptions, Question):
     def why_no_interval(self, plan: Plan) -> str:
         if self.kind in NETWORKS:  # whose single weights mean nothing, which needs no plan to be known
             return ""
-        if isinstance(plan.mechanism, PerturbedMode):  # a fit answers for itself
+        if isinstance(plan.mechanism, FitMechanism):  # a fit answers for itself
             return plan.mechanism.why_no_interval(plan) or ""
         return why_no_interval(plan, LEVEL, **self.sizes) or ""
 

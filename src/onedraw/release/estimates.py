@@ -21,10 +21,10 @@ from numpy.typing import ArrayLike
 from onedraw.arrays import Array
 from onedraw.data import Schema
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import AddedNoise, ExponentialQuantiles, Moments, PerturbedMode
+from onedraw.mechanisms import AddedNoise, CenteredNoise, ExponentialQuantiles, FitMechanism, Moments
 from onedraw.models import Model, Network
-from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
+from onedraw.models.normal_estimates import NormalEstimates
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import known
@@ -37,6 +37,7 @@ from .intervals.path_start import SLOW
 from .intervals.quantiles import quantile_interval
 from .intervals.replicated import interval
 from .intervals.tables import table_interval
+from .intervals.variances import variance_interval
 from .statement import sentence_of
 
 
@@ -96,10 +97,12 @@ class Estimates(tuple[Estimate, ...]):
     reason: str
     joint: tuple[Joint, ...]
     remarks: tuple[str, ...]
+    note: str
+    """What to know about what is estimated; empty where there is nothing to say."""
 
     def __new__(
         cls, rows: Iterable[Estimate], *, level: float, names: Sequence[str] = (), reason: str = "",
-        joint: Iterable[Joint] = (), remarks: Iterable[str] = (),
+        joint: Iterable[Joint] = (), remarks: Iterable[str] = (), note: str = "",
     ) -> Self:  # fmt: skip
         table = super().__new__(cls, rows)
         if any(row.low > row.high for row in table):
@@ -108,7 +111,7 @@ class Estimates(tuple[Estimate, ...]):
             raise WrongCall("A standard error is not negative. Pass sampling_error and privacy_error of each row.")
         table.names = tuple(names) or tuple(row.term for row in table)
         table.level, table.reason = confidence_level(level), reason
-        table.joint, table.remarks = tuple(joint), tuple(remarks)
+        table.joint, table.remarks, table.note = tuple(joint), tuple(remarks), note
         return table
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -166,14 +169,15 @@ def estimates_of(
     """The table of a release. ``terms`` names its rows, by default as the model's parameters; ``reason`` says that there is no
     interval, and why; ``effect`` and ``noise`` as in `interval_of`."""
     names, remarks = certificate.draw.names, [sentence_of(certificate, plan)]
-    found, tests = None, None
+    found, tests, note = None, None, ""
     joint: tuple[Joint, ...] = ()
     try:
         if isinstance(plan.mechanism, Moments) and not reason:
             moments = moments_of(certificate, plan)
             found, tests, reason = _vouched(moments, level), moments.p_values, moments.refused(plan.model.names)
-        elif isinstance(plan.mechanism, PerturbedMode) and not reason:
+        elif isinstance(plan.mechanism, FitMechanism) and not reason:
             fit = fit_of(certificate, plan)
+            note = fit.remark
             found, tests, joint = _vouched(fit, level), fit.p_values, joint_tests(fit, certificate, plan)
             reason = why_refused(np.isnan(found.low), names, fit=True)
         elif not reason:
@@ -181,13 +185,14 @@ def estimates_of(
             reason = why_refused(np.isnan(found.low), names)
     except PromiseRefused as refused:
         reason = str(refused)
+    remarks += [note] if note else []
     remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
     columns: tuple[Any, ...] = (*found[:5], np.full(len(names), np.nan) if tests is None else tests) if found else ()
     if found is None or not np.isfinite(found.low).any():
         columns, joint = (values_of(certificate, plan),), ()
     numbers = zip(*(np.asarray(column, dtype=np.float64).tolist() for column in columns), strict=True)
     rows = [Estimate(*term, *row) for term, row in zip(terms or plan.model.terms, numbers, strict=True)]
-    return Estimates(rows, level=level, names=names, reason=reason, joint=joint, remarks=remarks)
+    return Estimates(rows, level=level, names=names, reason=reason, joint=joint, remarks=remarks, note=note)
 
 
 def interval_of(
@@ -200,8 +205,8 @@ def interval_of(
     level = confidence_level(level)
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantile_interval(certificate, plan, level)
-    if isinstance(plan.mechanism, PerturbedMode | Moments):
-        return _vouched((fit_of if isinstance(plan.mechanism, PerturbedMode) else moments_of)(certificate, plan), level)
+    if isinstance(plan.mechanism, FitMechanism | Moments):
+        return _vouched((fit_of if isinstance(plan.mechanism, FitMechanism) else moments_of)(certificate, plan), level)
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         raise PromiseRefused(
             "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.scores_of."
@@ -211,6 +216,9 @@ def interval_of(
     if isinstance(plan.mechanism, AddedNoise):
         stages = certificate.draw.stages or {}
         return Interval(np.array(certificate.draw.values[0]), *table_interval(plan, stages, level, noise=noise))
+    if isinstance(plan.mechanism, CenteredNoise):
+        stages = certificate.draw.stages or {}
+        return Interval(np.array(certificate.draw.values[0]), *variance_interval(plan, stages, level))
     change, scale, shift = column_units(certificate, plan.model)
     rows = change if isinstance(plan.model, RowModel) else None
     if (found := posterior_of(certificate, plan)) is not None:
@@ -250,10 +258,10 @@ def why_refused(refused: ArrayLike, names: Sequence[str], *, fit: bool = False) 
     return SLOW if len(which) == len(names) else f"for {', '.join(which)}, since {SLOW}"
 
 
-def _vouched(found: FitResult | MomentsResult, level: float) -> Interval:
+def _vouched(found: NormalEstimates | MomentsResult, level: float) -> Interval:
     """Of what was published with its own errors; NaN where the records say too little, or noise leaves too little of a column."""
     low, high = found.conf_int(level).T
-    return Interval(found.estimate if isinstance(found, FitResult) else found.values, low, high, *found.errors)
+    return Interval(found.estimate if isinstance(found, NormalEstimates) else found.values, low, high, *found.errors)
 
 
 def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, Array]:
@@ -275,9 +283,9 @@ def values_of(certificate: Certificate, plan: Plan) -> Array:
     return np.asarray(np.average(draws, axis=0, weights=shares))
 
 
-def fit_of(certificate: Certificate, plan: Plan) -> FitResult:
+def fit_of(certificate: Certificate, plan: Plan) -> NormalEstimates:
     """A release in stages as people read it: estimate, errors and tests in the units of the columns."""
-    if certificate.draw.stages is None or not isinstance(plan.mechanism, PerturbedMode):
+    if certificate.draw.stages is None or not isinstance(plan.mechanism, FitMechanism):
         raise WrongCall(
             f"This release is a draw by {certificate.mechanism.name}, not a fit: it has no information to build on. Use "
             "its draws, or release with mechanism='fit'."
@@ -295,10 +303,10 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
     return plan.mechanism.result(plan, certificate.draw.stages).in_units(*plan.model.range_units())
 
 
-def joint_tests(fit: FitResult, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
+def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
     """One for each declared category of more than two levels, and for each class where there are several."""
     declared, mechanism = certificate.data.declared, plan.mechanism
-    if declared is None or not isinstance(mechanism, PerturbedMode) or not fit.informed:
+    if declared is None or not isinstance(mechanism, FitMechanism) or not fit.informed:
         return ()
     columns = Schema.from_dict(declared).columns
     coded = [name for name, column in columns.items() if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip

@@ -18,10 +18,10 @@ from scipy import special
 from onedraw.arrays import Array
 from onedraw.data import Binary, Category, Column, Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.mechanisms import FitMechanism, Plan
 from onedraw.models import Network
 from onedraw.models.features import LARGEST, Features, schema_rows
-from onedraw.models.fit.result import FitResult
+from onedraw.models.normal_estimates import NormalEstimates
 
 from .certificate import Certificate
 
@@ -87,12 +87,12 @@ class Predictor:
                 "The certificate says that responses were measured from a public number, but only in words: predictions would "
                 "be off by it. Use the fitted estimator's own predict."
             )
-        if interval and (stages is None or not isinstance(self.plan.mechanism, PerturbedMode)):
+        if interval and (stages is None or not isinstance(self.plan.mechanism, FitMechanism)):
             raise PromiseRefused(
                 f"This release is a draw by {self.certificate.mechanism.name}: it predicts, but gives no interval of a "
                 "prediction. Leave out the interval, or release a fit (mechanism auto)."
             )
-        if interval and "information" not in (stages or {}):
+        if interval and not self._fit.informed:
             raise PromiseRefused(
                 "This fit has no standard errors, so its predictions have no intervals: at its n and ε they would drown in the "
                 "noise. Leave out the interval."
@@ -182,8 +182,8 @@ class Predictor:
         return Schema.from_dict(data.declared).column(data.target)
 
     @property
-    def _fit(self) -> FitResult:
-        assert isinstance(self.plan.mechanism, PerturbedMode)
+    def _fit(self) -> NormalEstimates:
+        assert isinstance(self.plan.mechanism, FitMechanism)
         return self.plan.mechanism.result(self.plan, self.certificate.draw.stages or {})
 
     def predict(self, source: Any, *, schema: Schema | None = None, level: float | None = None) -> Predictions:
@@ -232,7 +232,7 @@ class Predictor:
         return Schema(columns={name: column for name, column in schema.columns.items() if name != data.target})
 
 
-def classes_between(fit: FitResult, rows: Array, scores: Array, level: float) -> tuple[Array, Array]:
+def classes_between(fit: NormalEstimates, rows: Array, scores: Array, level: float) -> tuple[Array, Array]:
     """(low, high) of each class's probability, by the slope of its log-odds: ∂ log(p_k/(1−p_k))/∂ score_j = (δ_jk − p_j)/(1−p_k)."""
     shares = np.clip(special.softmax(scores, axis=1), 1e-12, 1.0 - 1e-12)
     low, high = np.empty_like(shares), np.empty_like(shares)

@@ -20,10 +20,10 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.data import Schema
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import PerturbedMode
+from onedraw.mechanisms import FitMechanism
 from onedraw.models import Gaussian
-from onedraw.models.fit.result import FitResult
 from onedraw.models.moments.result import MomentsResult
+from onedraw.models.normal_estimates import NormalEstimates
 from onedraw.plain_text import shown_as_html
 from onedraw.plans import Plan
 
@@ -94,7 +94,7 @@ class Release:
         return np.column_stack([found.low, found.high])
 
     @cached_property
-    def fit(self) -> FitResult:
+    def fit(self) -> NormalEstimates:
         """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
         return estimates.fit_of(self.certificate, self.plan)
 
@@ -111,7 +111,7 @@ class Release:
     @property
     def joint(self) -> tuple[estimates.Joint, ...]:
         """Of a fit by a schema, the test of each category as a whole; empty where there is nothing to test."""
-        fitted = isinstance(self.plan.mechanism, PerturbedMode)
+        fitted = isinstance(self.plan.mechanism, FitMechanism)
         return estimates.joint_tests(self.fit, self.certificate, self.plan) if fitted else ()
 
     def report(

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from onedraw.mechanisms import Candidates, Moments, PerturbedMode
+from onedraw.mechanisms import Candidates, FitMechanism, Moments
 from onedraw.models import ConjugateModel, Model, Network
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
@@ -42,11 +42,6 @@ WRITTEN: dict[str, Callable[[float], str]] = {"": brief, "share": percent, "reco
 
 LARGEST_EXPONENT = 20.0
 """Beyond e^20 a factor is no news any more."""
-
-FIT_WORDS = (
-    " They are computed from what the release itself measured. If the model is wrong, they are about the coefficients of that kind of "
-    "model that fit best, as the fit weighs the records."
-)
 
 
 def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "") -> dict[str, Any]:
@@ -176,13 +171,13 @@ def allowance_words(plan: Plan, rows: list[Row]) -> str:
     if plan.draws > 1:
         return "allowance for few draws and odd designs"
     ends = [row.allowance / (row.interval[1] - row.interval[0]) for row in rows if row.interval and row.allowance > 0]
-    seen = isinstance(plan.mechanism, PerturbedMode) and max(ends, default=0.0) > 0.02
+    seen = isinstance(plan.mechanism, FitMechanism) and max(ends, default=0.0) > 0.02
     return "allowance for noise in the standard errors" if seen else ""
 
 
 def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
-    fit = isinstance(plan.mechanism, PerturbedMode)
+    fit = isinstance(plan.mechanism, FitMechanism)
     remark = "" if table is None else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
     if remark:
         remark = f" No interval is given {remark}." if remark[:4] == "for " else f" {remark[:1].upper()}{remark[1:]}."
@@ -196,14 +191,15 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
             f"are beside them. They are about the records clamped to their declared ranges.{remark}"
         )
     if table is not None:
+        under = "" if fit else " under the model"
         allowance = (
             " The thin ends are an allowance: a few draws show their own noise only roughly, and the records may be unlike the "
             "design that was planned for."
         )
         return (
-            f"Bars are {100 * table.level:g} % intervals under the model. The thick part is what sampling alone would leave; the "
+            f"Bars are {100 * table.level:g} % intervals{under}. The thick part is what sampling alone would leave; the "
             f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
-            f"{FIT_WORDS if fit else ''}{remark}"
+            f"{' ' + plan.mechanism.interval_words if fit else ''}{' ' + table.note if table.note else ''}{remark}"
         )
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         return (

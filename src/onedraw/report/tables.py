@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.defaults import LEVEL
-from onedraw.mechanisms import Measured, Moments, PerturbedMode
+from onedraw.mechanisms import FitMechanism, Measured, Moments
 from onedraw.models import Model, Table
 from onedraw.models.moments.result import matrix_quantile, normal_quantile
 from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
@@ -120,9 +120,9 @@ def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
     moments = (certificate.draw.stages or {}).get("moments")
     if isinstance(plan.mechanism, Moments):
         names = plan.model.names
-    elif moments is not None and isinstance(plan.mechanism, PerturbedMode | Measured):
+    elif moments is not None and isinstance(plan.mechanism, FitMechanism | Measured):
         problem = plan.mechanism.problem(plan)
-        response = [certificate.data.target or "response"] if problem.measuring.response else []
+        response = [certificate.data.target or "response"] if problem.moment_columns.response else []
         names = (*plan.model.features.column_names[: problem.layout.columns], *response)
     else:
         return None

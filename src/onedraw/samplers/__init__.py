@@ -11,7 +11,7 @@ exactly it draws (`sampler`). The files:
   what is missing);
 - `selection` (one of many candidates, of settings, or by ranks: exact on whole numbers);
 - `private_path` (a private chain, step by step);
-- `noisy_sums` (plain noise on exact sums), `fit` (a perturbed mode in its stages) and `moments` (means and second moments, for
+- `noisy_sums` (plain noise on exact sums, in one stage or two), `fit` (a perturbed mode in its stages) and `moments` (means and second moments, for
   their own sake or before another sampler) with `noise` (the one place that meets OpenDP);
 - `choice` (the default); `padding` (work that is the same whatever the records are);
 - `randomness` (operating-system entropy into ChaCha20, or a seed; what a fork does to it), `numpy_chacha` (the one place that
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .hamiltonian import HMC, NUTS
     from .langevin import Langevin, LastIterateLangevin
     from .moments import Measure, MeasuredFirst
-    from .noisy_sums import NoisySums
+    from .noisy_sums import CenteredSums, NoisySums
     from .perfect import Perfect
     from .private_path import PrivatePath
     from .proximal import Proximal
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .selection import LossSelection, RankSelection, Selection
 
 __all__ = [
-    "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Fit", "Langevin",
+    "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "CenteredSums", "Exact", "Fit", "Langevin",
     "LastIterateLangevin", "LossSelection", "Measure", "MeasuredFirst", "NoisySums", "Perfect", "PrivatePath",
     "Proximal", "Randomness", "RankSelection", "Sample", "Sampler", "Selection", "chacha_key", "check_sampler",
     "default_sampler", "randomness", "secure_generator", "secure_key", "seeded_generator", "seeded_key",
@@ -57,7 +57,7 @@ _SAMPLERS = {
     "hamiltonian": ("HMC", "NUTS"),
     "langevin": ("Langevin", "LastIterateLangevin"),
     "moments": ("Measure", "MeasuredFirst"),
-    "noisy_sums": ("NoisySums",),
+    "noisy_sums": ("CenteredSums", "NoisySums"),
     "perfect": ("Perfect",),
     "private_path": ("PrivatePath",),
     "proximal": ("Proximal",),

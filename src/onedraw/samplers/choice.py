@@ -111,8 +111,11 @@ def own_sampler(plan: Plan) -> type[Sampler] | None:
     """
     if plan.requires == "exact":
         return None
-    found = chain(Sampler.members().values(), (getattr(samplers, name) for name in samplers.SAMPLERS))
-    return next((sampler for sampler in found if sampler.carries_out == plan.requires), None)
+    if (brought := plan.mechanism.own_sampler()) is not None:
+        found: type[Sampler] = brought
+        return found
+    known = chain(Sampler.members().values(), (getattr(samplers, name) for name in samplers.SAMPLERS))
+    return next((sampler for sampler in known if sampler.carries_out == plan.requires), None)
 
 
 def check_sampler(plan: Plan, sampler: Sampler) -> None:

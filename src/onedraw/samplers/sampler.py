@@ -16,6 +16,7 @@ import abc
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -134,4 +135,7 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
         name = stored.get("name") if isinstance(stored, Mapping) else None
         for one in (name,) if isinstance(name, str) and name in samplers.SAMPLERS else samplers.SAMPLERS:
             getattr(samplers, one)  # a class is known once its file has been read, and the others need not be
+        if isinstance(name, str) and name not in cls.members():  # it comes with a method, perhaps of another package
+            for found in entry_points(group="onedraw.samplers", name=name):
+                found.load()
         return super().from_dict(stored)

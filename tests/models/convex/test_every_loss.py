@@ -180,7 +180,13 @@ def test_every_convex_model_is_convex(kind, generator):
 
 @pytest.mark.parametrize("records", [1, 2])
 @pytest.mark.parametrize(
-    "kind", [kind for kind in model_classes(ConvexModel) if kind is not MeasuredModel], ids=name_of
+    "kind",
+    [
+        kind
+        for kind in model_classes(ConvexModel)
+        if kind is not MeasuredModel and kind.__name__ != "OrdinaryLeastSquares"  # which states no gradient bound
+    ],
+    ids=name_of,
 )
 def test_sums_move_by_k_bounds_when_k_extreme_records_change(kind, records, generator):
     model, n = kind.example(), 4

@@ -2,7 +2,7 @@
 
 ``case`` what a case is · ``losses``, ``laws`` formulas they share · ``conjugate``, ``convex``, ``divergence``,
 ``finite``, ``quantiles``, ``noise`` the laws of the project's own mechanisms, written down again from the papers ·
-``staged`` plans in stages: ``fits``, ``measured``, ``moments``, and their programs run beside the formulas ·
+``staged`` plans in stages: ``fits``, ``steps``, ``measured``, ``moments``, and their programs run beside the formulas ·
 ``catalogue`` all of them by model, and the case of any plan · ``investigation`` promise and exact profile, the smallest
 fault caught, the draws the library really makes attacked, with the effort stated beforehand · ``literature`` published
 faults, shown.
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from .literature import Fault, faults
     from .measured import replay_measured
     from .moments import provoke_moments, replay_moments
+    from .steps import replay_steps
 
 __all__ = [
     "BUILDERS", "EFFORTS", "Case", "DensityCase", "Effort", "Examination", "Fault", "Pair", "attack_program",
     "case_for", "cases", "every_case", "examine", "faults", "investigate", "program_draws", "provoke_moments",
-    "replay_fit", "replay_measured", "replay_moments", "smallest_caught_factor", "tasks_for",
+    "replay_fit", "replay_measured", "replay_moments", "replay_steps", "smallest_caught_factor",
+    "tasks_for",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -52,5 +54,6 @@ if not TYPE_CHECKING:
         "fits": ("replay_fit",),
         "measured": ("replay_measured",),
         "moments": ("provoke_moments", "replay_moments"),
+        "steps": ("replay_steps",),
         "literature": ("Fault", "faults"),
     })  # fmt: skip

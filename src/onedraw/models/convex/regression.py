@@ -20,7 +20,7 @@ import numpy as np
 from onedraw.errors import InvalidModel
 from onedraw.models.fit.constants import QUANTILE_WIDTH
 from onedraw.models.fit.losses import FitLoss
-from onedraw.models.model import POSITIVE, RATES, count, number
+from onedraw.models.model import POSITIVE, RATES, Bound, count, number
 from onedraw.models.priors import Gaussian
 from onedraw.models.responses import Clamped
 from onedraw.privacy.numbers import fraction_down, fraction_up, sum_up, text
@@ -28,7 +28,7 @@ from onedraw.privacy.perturbed_mode import count_curvature
 from onedraw.privacy.stored import frozen_value
 
 from . import number_losses as losses
-from .linear_model import LinearModel
+from .linear_model import LinearModel, enforced_bounds
 from .losses import LinearLoss, product_up
 
 FAR = 2.0**20
@@ -77,6 +77,36 @@ class LeastSquares(LinearModel):
     @property
     def gradient_difference(self) -> float:
         return product_up(sum_up((self.predictor_bound, 2.0 * self.response_bound)), self.features.reach)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class OrdinaryLeastSquares(LinearModel):
+    """Least squares for |y| ≤ ``response_bound`` Y, on all of R^d: for methods that limit a record's score themselves.
+
+    A squared residual has no bound without a ball, so no rule for posteriors applies; see `LeastSquares` for those.
+    """
+
+    kind, title, predicts = "linear", "Linear regression", "number"
+    changes = "the expected response"
+    kernel = losses.SquaredLoss()
+
+    response_bound: float = field(metadata=POSITIVE)
+
+    @classmethod
+    def example(cls, **options: Any) -> Self:
+        return super().example(**{"response_bound": 2.0} | options)
+
+    @property
+    def response_scale(self) -> float:
+        return self.response_bound
+
+    @property
+    def response(self) -> Clamped:
+        return Clamped(-self.response_bound, self.response_bound)
+
+    @property
+    def _bounds(self) -> dict[str, Bound]:
+        return enforced_bounds(self)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -18,7 +18,6 @@ coefficients; without this the noise of Ĥ along a level without records would r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -27,8 +26,8 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array, Mask
-from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.models.priors import Gaussian
+from onedraw.errors import PromiseRefused
+from onedraw.models.normal_estimates import NormalEstimates
 from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_deviation, mixed_variances, symmetric
 from onedraw.privacy.numbers import confidence_level
 
@@ -76,7 +75,7 @@ class Trust(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FitResult:
+class FitResult(NormalEstimates):
     """A fit in encoded coordinates, or in others by a public linear map ``change``, scale and shift (`in_units`)."""
 
     problem: FitProblem
@@ -113,6 +112,20 @@ class FitResult:
     def informed(self) -> bool:
         """Whether the information was measured; without it there is an estimate and nothing else."""
         return self.published.information is not None
+
+    @property
+    def remark(self) -> str:
+        """Return what is estimated: the minimizer of a weighted loss, which is not what people usually mean."""
+        usual = {
+            "labels": "maximum likelihood", "counts": "maximum likelihood", "measured": "least squares", "softmax": "maximum likelihood",
+            "quantile": "the unweighted quantile",
+        }.get(self.problem.loss.spends)  # fmt: skip
+        if usual is None:
+            return ""
+        return (
+            f"These are the coefficients of a weighted loss, which depends on n and ε. Those of {usual} may differ by several "
+            "standard errors."
+        )
 
     @cached_property
     def _known(self) -> Known:
@@ -206,22 +219,9 @@ class FitResult:
         return np.asarray(self.change @ self._mode + self.shift)
 
     @cached_property
-    def covariance(self) -> Array:
-        """Of the whole estimate; rows of refused coefficients are not to be relied on."""
-        return np.asarray(self.change @ (self._known.sampling + self._known.privacy) @ self.change.T)
-
-    @cached_property
-    def standard_errors(self) -> Array:
-        """NaN where none can be given."""
-        return np.where(self.given, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.nan)
-
-    @property
-    def errors(self) -> tuple[Array, Array]:
-        """(sampling, privacy): what either alone would leave of the standard errors."""
-        parts = self._known.sampling, self._known.privacy
-        squares = (np.einsum("ij,jk,ik->i", self.change, part, self.change) for part in parts)
-        sampling, privacy = (np.where(self.given, np.sqrt(np.maximum(one, 0.0)), np.nan) for one in squares)
-        return sampling, privacy
+    def parts(self) -> tuple[Array, Array]:
+        sampling, privacy = (self.change @ part @ self.change.T for part in (self._known.sampling, self._known.privacy))
+        return np.asarray(sampling), np.asarray(privacy)
 
     @cached_property
     def given(self) -> Mask:
@@ -250,27 +250,6 @@ class FitResult:
             found[self.given] = np.maximum(_covering(*self._pivots, level), found[self.given])
         return found
 
-    def conf_int(self, level: float = 0.95) -> Array:
-        """(coefficients, 2); NaN where none can be given."""
-        reach = self.multiplier(level) * self.standard_errors
-        return np.column_stack([self.estimate - reach, self.estimate + reach])
-
-    @cached_property
-    def p_values(self) -> Array:
-        """Two-sided, of "this coefficient is 0": the normal's, with errors as much larger as the 95 % multiplier says."""
-        inflated = self.standard_errors * self.multiplier(0.95) / special.ndtri(0.975)
-        return np.asarray(2.0 * special.ndtr(-np.abs(self.estimate) / inflated))
-
-    def wald(self, places: Sequence[int]) -> tuple[float, int, float]:
-        """(statistic, degrees of freedom, p) of "all these coefficients are 0": for the levels of one category, say."""
-        chosen = [place for place in places if self.given[place]]
-        if len(chosen) < len(places):
-            return math.nan, len(places), math.nan
-        inflation = float(np.max(self.multiplier(0.95)[chosen]) / special.ndtri(0.975)) ** 2
-        values = self.estimate[chosen]
-        statistic = float(values @ np.linalg.solve(self.covariance[np.ix_(chosen, chosen)], values)) / inflation
-        return statistic, len(chosen), float(special.chdtrc(len(chosen), statistic))
-
     def reach(self, rows: Array, level: float) -> Array:
         """How far the intervals of rows @ coefficients reach to each side; NaN for rows that rest on what the records say too
         little about. As many standard errors as the simulation says of the trusted direction that needs most."""
@@ -279,23 +258,6 @@ class FitResult:
         directions = replace(self, change=axes, shift=np.zeros(len(axes)))
         most = directions._simulated_multiplier(level).max() * found._widening(found.change)
         return np.asarray(most * np.hypot(*found.errors))
-
-    def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
-        """(size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior, or under a Gaussian
-        ``prior`` on these coefficients, chosen now. They cost nothing."""
-        generator = np.random.default_rng() if rng is None else rng
-        centre, covariance = self.estimate, self.covariance
-        if prior is not None:
-            if not isinstance(prior, Gaussian) or prior.radius is not None:
-                raise WrongCall(
-                    "prior must be od.Gaussian(scale=…) or od.Gaussian(scales=[…], mean=…), without a radius."
-                )
-            # the product of both normal laws without inverting either: with P the prior's covariance the gain is C(C + P)⁻¹
-            gain = np.linalg.solve(covariance + np.diag(1.0 / prior.precision(len(centre))), covariance).T
-            centre, covariance = centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
-        values, axes = np.linalg.eigh(covariance)
-        standard = generator.standard_normal((size, len(values)))
-        return np.asarray(centre + (standard * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
 
     # ── simulation around what was published ───────────────────────────────────────────────────────────────
 

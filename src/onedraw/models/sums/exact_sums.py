@@ -41,6 +41,9 @@ from onedraw.private import Private
 BLOCK_BITS, SUM_BITS = 36, 61
 """What a block leaves a record, and all n of them together."""
 
+LEAST_SQUARE = 2.0**-40
+"""Squared norms below this have no finer lattice."""
+
 MEAN_BITS = 30
 """A sum of columns in [−1, 1] counts in steps of 2^−30."""
 
@@ -55,7 +58,7 @@ def share_bits(n: int) -> int:
 
 def gram_steps(squared_norm: float, n: int) -> float:
     """Steps to a unit of the lattice of vectors of this norm, for the products of n of them to add up exactly: a power of two."""
-    return float(2.0 ** ((share_bits(n) - math.ceil(math.log2(max(squared_norm, 2.0**-40)))) // 2))
+    return float(2.0 ** ((share_bits(n) - math.ceil(math.log2(max(squared_norm, LEAST_SQUARE)))) // 2))
 
 
 def in_words(n: int) -> str:

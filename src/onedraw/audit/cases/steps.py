@@ -1,0 +1,252 @@
+"""Averaged steps, attacked (see `staged`): every part on its own worst pair, and the program replayed.
+
+Two opposite vectors of norm B differ by 2B, two orthogonal rows of norm R by √2·R² in their squares: each part attains
+its share of the promise, so all of it is attained.
+
+`replay_steps` runs the program on two neighboring tables while it records every sum and every noise. It follows the
+iterates from the recorded answers, and computes each sum a second time, in plain NumPy, from the table of
+methods/fit/proof.md. So a step that is left out, an unshortened score or a sum at other coefficients is seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import special, stats
+
+from onedraw import models
+from onedraw.arrays import Array
+from onedraw.mechanisms import Plan
+from onedraw.methods.fit import AveragedSteps
+from onedraw.methods.fit.coordinates import First, Where, first_of, where_of
+from onedraw.methods.fit.run import Stages
+from onedraw.methods.fit.steps import walk
+from onedraw.privacy import Promise
+from onedraw.samplers.noise import Noise
+
+from . import staged
+from .case import Case, eligible
+from .fits import Declared, neighbours
+from .staged import EACH_STAGE, Moves, Recorded, lower_triangle, shortened
+
+EARLY, FULL = 12, 30
+"""Steps with half the bound and with the full one, as proof.md has them."""
+
+WINDOW, LARGEST_INFORMATION = 0.5, 4.0
+"""Half-width in which the density at a quantile is counted, and the largest information of a count."""
+
+ATTAINED = "every part is moved as far as its table says: opposite ends of the box, opposite scores, orthogonal rows"
+
+
+class Declares(NamedTuple):
+    """One noised sum as proof.md declares it."""
+
+    name: str
+    noise: float
+    compute: Callable[[], Array]
+    largest: float
+    """The largest norm of a vector that is added up, or of a row whose square is."""
+    squares: bool
+
+
+@dataclass(frozen=True)
+class DeclaredSteps(Declared):
+    """Every sum of averaged steps on one table."""
+
+    @property
+    def response(self) -> Array:
+        """Return responses in [−1, 1]: numbers over their bound, labels, counts with 0 and the largest at the ends."""
+        model: Any = self.plan.model
+        y = np.asarray(model.summarise(self.records).y, dtype=np.float64)
+        match model:
+            case models.CountRegression(largest=largest):
+                return np.asarray(y * 2.0 / largest - 1.0)
+            case models.Logistic():
+                return y
+        return np.asarray(np.clip(y / model.response_scale, -1.0, 1.0))
+
+    @property
+    def columns(self) -> Array:
+        """Return the measured columns, the response last."""
+        return np.column_stack([self.rows, self.response])
+
+    def design(self, first: First) -> Array:
+        """Return rows of first coordinates and residuals."""
+        z = (self.rows - first.mean[:-1]) @ first.root
+        return np.column_stack([z, (self.response - first.centre - z @ first.slopes) / first.unit])
+
+    def coordinates(self, where: Where) -> Array:
+        """Return the rows that steps read."""
+        z = (self.rows - where.mean) @ where.root
+        return np.column_stack([z, np.ones(len(z))]) if self.plan.model.features.intercept else z
+
+    def scores(self, where: Where, theta: Array) -> Array:
+        """Return z·ψ of every record."""
+        z, model = self.coordinates(where), self.plan.model
+        u = z @ theta
+        match model:
+            case models.CountRegression(largest=largest):
+                psi = (self.response + 1.0) * largest / 2.0 - capped_mean(u, largest)
+            case models.Quantile(level=level):
+                psi = np.where((self.response - where.centre) / where.unit > u, level, level - 1.0)
+            case models.Logistic():
+                psi = self.response * special.expit(-self.response * u)
+            case _:
+                psi = (self.response - where.centre) / where.unit - u
+        return np.asarray(z * (psi / where.score_scale)[:, None])
+
+    def informing(self, where: Where, theta: Array) -> Array:
+        """Return √w·z of every record."""
+        z, model = self.coordinates(where), self.plan.model
+        u = z @ theta
+        match model:
+            case models.CountRegression(largest=largest):
+                rate = np.exp(np.clip(u, -30.0, 30.0))
+                w = np.clip(rate * stats.poisson.cdf(largest - 1, rate) / where.score_scale, 0.0, LARGEST_INFORMATION)
+            case models.Quantile():
+                near = np.abs((self.response - where.centre) / where.unit - u) <= WINDOW
+                w = np.where(near, 0.5 / WINDOW, 0.0)
+            case _:
+                w = special.expit(u) * special.expit(-u)
+        return np.asarray(z * np.sqrt(w)[:, None])
+
+
+def capped_mean(u: Array, largest: int) -> Array:
+    """Return E min(N, largest) of a Poisson N of rate e^u: Σ P(N > j) over j < largest."""
+    rate = np.exp(np.clip(u, -30.0, 30.0))
+    return np.asarray(stats.poisson.sf(np.arange(largest)[:, None], rate).sum(axis=0))
+
+
+def replay_steps(
+    plan: Plan, tables: Any = None, *, program: Callable[..., Any] = Stages, noise: Any = Noise, seed: int = 20176
+) -> list[str]:
+    """Return where the program departs from its plan on these neighboring tables (or on synthetic ones)."""
+    found: list[str] = []
+    for records in neighbours(plan) if tables is None else tables:
+        recorded = Recorded(noise(np.random.default_rng(seed), pure=False))
+        program(plan.mechanism.target(plan, plan.model.summarise(records)), recorded).run()
+        found += _departures(plan, DeclaredSteps(plan, records), recorded)
+    return list(dict.fromkeys(found))
+
+
+def _departures(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> list[str]:
+    times = {"early": EARLY, "step": FULL}
+    sizes = [size for part, size in plan.mechanism.stage_sizes(plan).items() for _ in range(times.get(part, 1))]
+    if [len(seen) for seen, *_ in recorded.sums] != sizes or recorded.reals:
+        return ["other parts ran than the plan's"]
+    found, rows = [], len(declared.rows)
+    expected = declared_sums(plan, declared, recorded)
+    for part, (seen, steps, size, _) in zip(expected, recorded.sums, strict=True):
+        if size != part.noise:
+            found.append(f"the {part.name} got noise of another size than the plan's")
+        cell = 1.0 / math.sqrt(steps) if part.squares else 1.0 / steps
+        allowed = 3.0 * (part.largest + cell) * cell if part.squares else 3.0 * cell
+        computed = part.compute()
+        if np.abs(seen - computed).max() > rows * allowed:
+            found.append(f"the {part.name} is not the sum that the plan declares")
+    return found
+
+
+def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> list[Declares]:
+    """Return every noised sum in its order, at the coordinates and coefficients that earlier answers give."""
+    numbers, problem = plan.parameters, plan.mechanism.problem(plan)
+    answers = iter(recorded.answers)
+    found: list[Declares] = []
+
+    def add(name: str, compute: Callable[[], Array], largest: float, squares: bool) -> Array | None:
+        """Declare a part that runs, and return its recorded answer."""
+        if not numbers[f"{name}_noise"]:
+            return None
+        found.append(Declares(name, numbers[f"{name}_noise"], compute, largest, squares))
+        return next(answers)
+
+    def squares(name: str, rows: Callable[[], Array], radius: float) -> Array | None:
+        return add(name, lambda: lower_triangle(shortened(rows(), radius)), radius, True)
+
+    mean = add("mean", lambda: np.asarray(declared.columns.sum(axis=0)), 1.0, False)
+    mean = None if mean is None else mean / problem.n
+    centre = problem.moment_columns.centre(mean)
+    moments = squares("moments", lambda: declared.columns - centre, numbers["moment_radius"])
+    assert moments is not None
+    first = first_of(problem, mean, moments)
+    design = squares("design", lambda: declared.design(first), numbers["design_radius"])
+    where = where_of(problem, first, design)
+    names = iter(["early"] * EARLY + ["step"] * FULL)
+
+    def gradient(theta: Array, bound: float, noise: float) -> Array:
+        name = next(names)
+        most = numbers[f"{name}_bound"]
+        answer = add(name, lambda: np.asarray(shortened(declared.scores(where, theta), most).sum(axis=0)), most, False)
+        assert answer is not None
+        return answer
+
+    theta = walk(problem, where, gradient).step
+    longest = numbers["step_bound"]
+    add("count", lambda: np.array([np.sum(_lengths(declared.scores(where, theta)) > longest)]), 1.0, False)
+    squares("information", lambda: declared.informing(where, theta), numbers["information_radius"])
+    squares("covariance", lambda: declared.scores(where, theta), numbers["covariance_radius"])
+    return found
+
+
+def _lengths(rows: Array) -> Array:
+    return np.asarray(np.linalg.norm(rows, axis=1))
+
+
+@dataclass(frozen=True)
+class StepsCase(staged.StagedCase):
+    """Averaged steps with the moments before and what standard errors are made of after them."""
+
+    noises: ClassVar[tuple[str, ...]] = tuple(
+        f"{part}_noise" for part in ("mean", "moments", "design", "early", "step", "count", "information", "covariance")
+    )
+
+    @property
+    def pure(self) -> bool:
+        return False
+
+    def replayed(self) -> tuple[str, ...]:
+        return tuple(replay_steps(self.plan))
+
+    def moves(self, numbers: Mapping[str, float]) -> Moves:
+        mean = staged.opposite_ends(self.plan, responses=True)
+        features = self.plan.model.features
+        size = int(features.count) + bool(features.intercept)
+
+        def squares(radius: str, rows: int) -> tuple[float, int, int | None]:
+            return staged.matrix(numbers[radius] ** 2, rows, pure=False)
+
+        return {
+            "mean": mean,
+            "moments": squares("moment_radius", mean[1]),
+            "design": squares("design_radius", mean[1]),
+            # steps have noises of their own: together they move as far as √times one of them
+            "early": (math.sqrt(EARLY) * 2.0 * numbers["early_bound"], size, None),
+            "step": (math.sqrt(FULL) * 2.0 * numbers["step_bound"], size, None),
+            "count": (1.0, 1, None),
+            "information": squares("information_radius", size),
+            "covariance": squares("covariance_radius", size),
+        }
+
+
+def steps_case(plan: Plan, *, label: str = "") -> StepsCase:
+    """Return the case of any plan of averaged steps."""
+    return StepsCase(plan, EACH_STAGE, ATTAINED, True, label)
+
+
+ROWS: dict[str, Any] = {"features": 3, "bounds": (-1, 1), "scaled": True, "prior": models.Gaussian(scale=1.0)}
+
+MODELS: dict[str, Any] = {
+    "logistic": models.Logistic(**ROWS),
+    "least-squares": models.OrdinaryLeastSquares(**ROWS, response_bound=2.0),
+    "quantile": models.Quantile(**ROWS, level=0.8, response_bound=2.0),
+    "counts": models.CountRegression(**ROWS, largest=5),
+}
+
+
+def steps_of(name: str, budget: Promise) -> list[Case]:
+    """Return the cases of a model under a budget that has a δ or is Gaussian."""
+    return [steps_case(plan) for plan in eligible(AveragedSteps(), MODELS[name], budget, n=10_000)]

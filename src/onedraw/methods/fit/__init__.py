@@ -1,0 +1,18 @@
+"""Regression coefficients with intervals, by averaged noisy Newton steps.
+
+The files, in the order in which things happen:
+
+- `scores`: what a record adds to the estimating equations, for numbers, labels, counts and quantiles;
+- `sizes`: the public numbers (how the budget is shared, how long a score may be) and why these;
+- `mechanism`: the promise and the plan (`AveragedSteps`);
+- `sums`: what is asked of the records, as sums of integers;
+- `coordinates`: the coordinates and the starting point that published moments give;
+- `steps`: the recursion; `run`: all stages, each with its noise (`FitBySteps`);
+- `result`: estimate, standard errors, intervals, and what is estimated.
+
+Theorem and proof: proof.md.
+"""
+
+from .mechanism import AveragedSteps
+
+__all__ = ["AveragedSteps"]

@@ -1,0 +1,238 @@
+"""The coordinates and the start that published moments give. Everything here is post-processing of published numbers.
+
+The first moments give z₀ = W(v − m) and a line θ₀ for the response. Moments of (z₀, residual) give coordinates along their
+own axes, z = (Tᵀz₀, 1): second moments are then diagonal with known noise, and directions in which noise decides are seen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from onedraw.arrays import Array
+from onedraw.models.moments.measured import Layout, MomentColumns
+from onedraw.models.sums.exact_sums import symmetric
+
+from .scores import Score
+from .sizes import STEPS, StepNumbers
+
+FLOOR = {"number": 0.4, "quantile": 0.4, "label": 0.8, "count": 0.8}
+"""Eigenvalues of the first second moments are raised to this share of their noise's edge."""
+
+DESIGN_FLOOR, LEAST_VARIANCE = 0.7, 0.02
+"""Eigenvalues of the second ones are raised to this share of their edge, and to this variance at least."""
+
+LEAST_SPREAD = 0.25
+"""… and a direction's second moment is taken to be at least this share of the edge."""
+
+LEAST_RESIDUAL = 0.1
+"""A residual variance is taken to be at least this share of the variance it is the rest of."""
+
+PLAUSIBLE, PLAUSIBLE_LEVEL, LARGEST_PRIOR = 0.7, 2.0, 0.3
+"""A coefficient has no interval if a prior of the first deviation on effects of standardized columns (the second on the intercept)
+would still carry more than the third of its variance: the records then say too little."""
+
+LEAST_SHARE = 0.3
+"""The rate of a first class is kept at least this far above 0, in units of 1/√n, so that its log-odds exist."""
+
+
+@dataclass(frozen=True)
+class StepsProblem:
+    """All that is public before the records are read."""
+
+    n: int
+    layout: Layout
+    score: Score
+    sizes: StepNumbers
+
+    pure = False
+
+    size: int = field(init=False, repr=False, compare=False)
+    moment_columns: MomentColumns = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.layout.width)
+        object.__setattr__(self, "moment_columns", MomentColumns(self.layout, True))
+
+    @property
+    def response_scale(self) -> float:
+        """Return the declared unit of responses that are numbers."""
+        return self.score.scale if self.score.continuous else 1.0
+
+    @property
+    def shortage(self) -> float:
+        """Return how many times more records columns that vary as usual would need to be given intervals; at most 1 if none.
+
+        For numbers their moments must stand out of the noise, in measured coordinates. Otherwise a standardized effect must
+        be known better than a weak prior says it (`PLAUSIBLE`, `LARGEST_PRIOR`).
+        """
+        sizes, score = self.sizes, self.score
+        if score.kind == "number":
+            edge = sizes.design_noise * math.sqrt(self.layout.columns + 1.0) / self.n
+            return DESIGN_FLOOR * edge
+        information = score.information if score.kind != "count" else 1.0
+        noise = sizes.step_noise / math.sqrt(STEPS) / (self.n * information)
+        return noise / (PLAUSIBLE * math.sqrt(LARGEST_PRIOR / (1.0 - LARGEST_PRIOR)))
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """Return the plan's numbers by name."""
+        return self.sizes.to_dict()
+
+
+@dataclass(frozen=True, eq=False)
+class First:
+    """What the first moments give."""
+
+    mean: Array
+    root: Array
+    slopes: Array
+    centre: float
+    unit: float
+    noise: float
+    """Standard deviation of an entry on the diagonal of the second moments."""
+    values: Array
+    axes: Array
+    across: Array
+    """Second moments of the columns with the response."""
+
+    @property
+    def edge(self) -> float:
+        return self.noise * math.sqrt(len(self.mean))
+
+
+@dataclass(frozen=True, eq=False)
+class Where:
+    """The coordinates of the steps, and where these begin.
+
+    z = ((v − mean) @ root, 1), responses as (r − centre)/unit where they are numbers, scores over ``score_scale``.
+    """
+
+    mean: Array
+    root: Array
+    centre: float
+    unit: float
+    score_scale: float
+    start: Array
+    spread: Array
+    """Second moments of z without the intercept, in its own axes."""
+    doubt: Array
+    """Noise of those, as a share of the information, one for each coefficient."""
+    weak: Array
+    """Whether a direction's moments may be noise alone."""
+
+
+def first_of(problem: StepsProblem, mean: Array | None, moments: Array) -> First:
+    """Return the first coordinates and a line for the response."""
+    d, sizes, n, kind = problem.layout.columns, problem.sizes, problem.n, problem.score.kind
+    centre = problem.moment_columns.centre(mean)
+    second = symmetric(moments, d + 1) / n
+    noise = sizes.moments_noise / n
+    floor = FLOOR[kind] * noise * math.sqrt(d + 1)
+    values, axes = np.linalg.eigh(second[:d, :d])
+    raised = np.maximum(values, floor)
+    root = np.asarray((axes / np.sqrt(raised)) @ axes.T)
+    across = root @ second[:d, d]
+    kept = _shrink(across, noise**2 / 2.0 * float(np.sum(1.0 / raised)))
+    total = float(max(second[d, d], floor))
+    if problem.score.continuous:
+        left = max(total - float(kept @ across), LEAST_RESIDUAL * total, floor / 3.0)
+        unit, slopes = math.sqrt(left), kept
+    else:
+        unit, slopes = _response_deviation(problem, float(centre[d]), total), np.zeros(d)
+    return First(centre, root, slopes, float(centre[d]), unit, noise, values, axes, second[:d, d])
+
+
+def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where:
+    """Return the coordinates of the steps and their start."""
+    d, sizes, score = problem.layout.columns, problem.sizes, problem.score
+    if design is None:
+        values, axes, noise = first.values, first.axes, first.noise
+        edge, floor = first.edge, FLOOR[score.kind] * first.edge
+        raised = np.maximum(values, floor)
+        turn = axes / np.sqrt(raised)
+        root, across = turn, turn.T @ first.across / first.unit
+        shrink_by = noise**2 / 2.0 * float(np.sum(1.0 / raised)) / first.unit**2
+        residual = 1.0
+    else:
+        second = symmetric(design, d + 1) / problem.n
+        noise = sizes.design_noise / problem.n
+        edge = noise * math.sqrt(d + 1)
+        values, axes = np.linalg.eigh(second[:d, :d])
+        raised = np.maximum(values, max(DESIGN_FLOOR * edge, LEAST_VARIANCE))
+        turn = axes / np.sqrt(raised)
+        root, across = first.root @ turn, turn.T @ second[:d, d]
+        shrink_by, residual = noise**2 / 2.0 * float(np.sum(1.0 / raised)), float(second[d, d])
+    spread = np.maximum(values, LEAST_SPREAD * edge) / raised
+    kept = _shrink(across, shrink_by)
+    doubt = noise * math.sqrt((d + 1) / 2.0) / raised
+    if not score.linear:
+        doubt = np.full(d, min(float(doubt.max()) if design is not None else 0.3, 0.5))
+    doubt = np.append(doubt, [0.05 if score.linear else doubt[0]] * problem.layout.intercept)
+    weak = np.append(values < DESIGN_FLOOR * edge, np.zeros(int(problem.layout.intercept), dtype=bool))
+    unit, score_scale, start = _start(problem, first, kept, residual, np.sqrt(raised) * (axes.T @ first.slopes), design)
+    return Where(
+        first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, doubt, weak
+    )  # fmt: skip
+
+
+def _start(
+    problem: StepsProblem, first: First, kept: Array, residual: float, carried: Array, design: Array | None
+) -> tuple[float, float, Array]:
+    """Return (unit of responses, scale of scores, coefficients to begin with, the intercept last)."""
+    score, explained = problem.score, float(kept @ kept)
+    if score.continuous:
+        if design is None:
+            left = max(1.0 - explained, LEAST_RESIDUAL) if score.kind == "number" else 1.0
+            unit, slopes = first.unit * math.sqrt(left), kept * first.unit
+        else:
+            left = max(residual - explained, LEAST_RESIDUAL * max(residual, 0.1), 0.05)
+            unit, slopes = first.unit * math.sqrt(left), carried + first.unit * kept
+        level = float(special.ndtri(problem.score.kernel.level)) if score.kind == "quantile" else 0.0  # type: ignore[attr-defined]
+        return unit, 1.0, np.append(slopes / unit, level)
+    if score.kind == "label":
+        rate, deviation = (first.centre + 1.0) / 2.0, first.unit / 2.0
+        least = LEAST_SHARE / math.sqrt(problem.n)
+        rate = min(max(rate, least), 1.0 - least)
+        variance = rate * (1.0 - rate)
+        kept, explained = kept * deviation, explained * deviation**2
+        slopes = kept / max(variance - explained, LEAST_SHARE * variance)
+        spread = float(slopes @ slopes)
+        return 1.0, 1.0, np.append(slopes, math.log(rate / (1.0 - rate)) * math.sqrt(1.0 + 0.35 * spread))
+    least = LEAST_SHARE / math.sqrt(problem.n)
+    rate = max((first.centre + 1.0) / 2.0, least) * 2.0 * score.scale
+    deviation = first.unit * score.scale
+    slopes = kept * deviation / rate
+    slopes = slopes / max(1.0, float(np.linalg.norm(slopes)))
+    level = math.log(rate) - float(slopes @ slopes) / 2.0
+    return 1.0, math.sqrt(max(deviation**2, rate)), np.append(slopes, level)
+
+
+def _response_deviation(problem: StepsProblem, centre: float, total: float) -> float:
+    """Return the standard deviation of a label or count, in units of r."""
+    if problem.score.kind == "label":
+        least = LEAST_SHARE / math.sqrt(problem.n)
+        rate = min(max((centre + 1.0) / 2.0, least), 1.0 - least)
+        return 2.0 * math.sqrt(rate * (1.0 - rate))
+    return math.sqrt(max(total, 4e-6))
+
+
+def _shrink(vector: Array, noise: float) -> Array:
+    """Return the vector shortened by its noise (James and Stein 1961), ``noise`` the sum of its entries' variances."""
+    return np.asarray(vector * max(0.0, 1.0 - noise / max(float(vector @ vector), 1e-12)))
+
+
+def encoded_map(problem: StepsProblem, where: Where) -> tuple[Array, Array]:
+    """Return (change, shift): change @ θ + shift are coefficients of encoded rows in the response's declared unit."""
+    change: Any = problem.layout.encoded_coefficients(where.mean, where.root, 1.0)
+    shift = np.zeros(len(change))
+    if problem.score.continuous:
+        change = where.unit * problem.response_scale * change
+        if problem.layout.intercept:
+            shift[-1] = where.centre * problem.response_scale
+    return np.asarray(change), shift

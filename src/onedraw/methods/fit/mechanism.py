@@ -1,0 +1,170 @@
+"""Averaged steps: private regression coefficients with intervals, by noisy Newton steps whose iterates are averaged.
+
+Moments in declared coordinates, moments in measured ones, early steps, steps, and what standard errors are made of: every
+part adds Gaussian noise to a sum of vectors or matrices of bounded norm, and its coordinates were published before. So all of
+it is GaussianDP(μ) with μ² the sum over the parts. Theorem and proof: proof.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.mechanisms.fits import FitMechanism, layout_of
+from onedraw.mechanisms.stages import Categories, check_lattice, largest_total, stage_ratios, together
+from onedraw.models import OrdinaryLeastSquares
+from onedraw.models.sums import exact_sums
+from onedraw.plans import Plan, Request, fixed_in_advance
+from onedraw.privacy import Assumption, GaussianDP, Provenance, PureDP
+
+from .coordinates import StepsProblem
+from .expected_error import expected_errors
+from .result import StepsPublished, StepsResult
+from .run import FitBySteps, StepsTarget
+from .scores import score_of
+from .sizes import EARLY_STEPS, STEPS, Setting, StepNumbers, numbers_for, stages_of
+
+LARGEST_EDGE = 0.2
+"""The spectral edge of the moments' noise, in squared half-ranges, beyond which most columns drown: a column that fills its range
+evenly has variance 1/3."""
+
+LARGEST_COUNT_NOISE = 0.1
+"""Standard deviation of the mean count's noise, beyond which steps would begin too far from rates below one."""
+
+FIXED = "the columns, their bounds and levels, the response's bounds or classes"
+"""What the caller fixes without looking at the records."""
+
+
+@dataclass(frozen=True)
+class AveragedSteps(FitMechanism):
+    """Estimate least squares, maximum likelihood or a quantile with standard errors, in one release.
+
+    Parameters
+    ----------
+    categories : tuple of (int, int)
+        (start, stop) of 0/1 columns that code one category: at most one of them is 1.
+    """
+
+    title: ClassVar[str] = "averaged steps"
+    interval_words: ClassVar[str] = (
+        "They are computed from what the release itself measured, and are about the coefficients that least squares or maximum "
+        "likelihood would give, or the quantile itself, whether or not the model holds."
+    )
+    whole_sums: ClassVar[bool] = True
+    requires: ClassVar[str] = "averaged-steps"
+
+    categories: Categories = ()
+
+    def heading(self, plan: Plan) -> str:
+        return "averaged noisy Newton steps"
+
+    def calibrate(self, request: Request) -> Plan:
+        setting = self.setting(request)
+        total = largest_total(lambda mu: promise_of(setting, numbers_for(setting, mu)).implies(request.exact_budget))
+        if total is None:
+            raise PromiseRefused(
+                f"No averaged steps keep {request.budget} with n = {request.n:,} and {request.records_per_person} "
+                "record(s) per person. Use a larger budget."
+            )
+        numbers = numbers_for(setting, total)
+        edge = numbers.edge(setting.columns, request.n, pure=False)
+        if edge > LARGEST_EDGE:
+            raise PromiseRefused(
+                f"With n = {request.n:,} and {request.budget}, noise hides the moments of {setting.layout.columns} column(s) "
+                f"that averaged steps start from. Use more records or a larger ε{_instead(request.model)}."
+            )
+        level = (
+            setting.score.scale * numbers.mean_noise / request.n
+        )  # 0 where the mean drowns so far that it is left out
+        counts = setting.score.kind == "count" and setting.layout.intercept
+        if counts and not 0.0 < level <= LARGEST_COUNT_NOISE:
+            raise PromiseRefused(
+                f"With n = {request.n:,} and {request.budget}, a mean count below one would drown in its noise. Use a smaller "
+                f"largest=, more records or a larger ε{_instead(request.model)}."
+            )
+        return self._plan(request, setting, numbers)
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        return self._plan(request, self.setting(request), StepNumbers.from_dict(parameters, "Averaged steps"))
+
+    def setting(self, request: Request) -> Setting:
+        """Return what the sizes depend on; what cannot be estimated so is refused."""
+        score, layout = score_of(request.model), layout_of(request.model, self.categories)
+        if isinstance(request.budget, PureDP):
+            raise UnsupportedBudget(
+                f"Averaged steps add Gaussian noise, which keeps no {request.budget}. Use a budget with a δ, GaussianDP or "
+                f"ZCDP{_instead(request.model)}."
+            )
+        if request.draws != 1:
+            raise UnsupportedBudget(
+                "Averaged steps are published once: their normal posterior gives as many draws as anybody wants, at no "
+                "privacy cost. Leave out draws, and call release.posterior(size)."
+            )
+        return Setting(layout, score, request.n, request.records_per_person)
+
+    def _plan(self, request: Request, setting: Setting, numbers: StepNumbers) -> Plan:
+        check_lattice(stages_of(setting, numbers), request.n, request.budget)
+        claims = [
+            f"scores are shortened to {numbers.early_bound:.6g} in {EARLY_STEPS} steps and to {numbers.step_bound:.6g} in {STEPS}",
+            exact_sums.in_words(request.n),
+            *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
+        ]
+        enforced = tuple(Assumption(claim, Provenance.ENFORCED) for claim in claims)
+        theorem = "averaged steps: Gaussian noise on sums of bounded norm, each adaptive on those before (methods/fit/proof.md)"
+        promise, assumptions = promise_of(setting, numbers), (*fixed_in_advance(request, FIXED), *enforced)
+        return Plan.of(self, request, numbers.to_dict(), promise, theorem, assumptions)
+
+    def own_sampler(self) -> type[FitBySteps]:
+        return FitBySteps
+
+    def target(self, plan: Plan, summary: Any) -> StepsTarget:
+        return StepsTarget(self.problem(plan), summary)
+
+    def problem(self, plan: Plan) -> StepsProblem:
+        """Return everything public of the fit, from the plan alone."""
+        setting = self.setting(plan.request)
+        return StepsProblem(
+            plan.n, setting.layout, setting.score, StepNumbers.from_dict(plan.parameters, "Averaged steps")
+        )
+
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        setting, numbers = self.setting(plan.request), plan.parameters
+        sizes = {
+            "mean": setting.columns.count, "moments": setting.columns.entries, "design": setting.columns.entries,
+            "early": setting.size, "step": setting.size, "count": 1,
+            "information": setting.triangle, "covariance": setting.triangle,
+        }  # fmt: skip
+        return {name: size for name, size in sizes.items() if numbers[f"{name}_noise"]}
+
+    def result(self, plan: Plan, stages: Mapping[str, Any]) -> StepsResult:
+        """Return the estimate with its errors, for encoded rows."""
+        return StepsResult.of(self.problem(plan), StepsPublished.from_dict(stages))
+
+    def expected_errors(self, plan: Plan, **design: float) -> tuple[float, float, float]:
+        """Return the error to expect per coefficient in a design: see `expected_error`."""
+        return expected_errors(self.problem(plan), **design)
+
+    def why_no_interval(self, plan: Plan) -> str | None:
+        more = self.problem(plan).shortage
+        if more <= 1.0:
+            return None
+        return (
+            "standard errors would drown in the noise at this n and ε, so none are given. Columns that vary as usual would have "
+            f"them from about {float(f'{more * plan.n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
+        )
+
+
+def _instead(model: Any) -> str:
+    """Return what else fits a model, to be added to a remedy."""
+    if model.fit_loss is not None:
+        return ", or PerturbedMode()"
+    return ", or LogCoshRegression with a perturbed mode" if isinstance(model, OrdinaryLeastSquares) else ""
+
+
+def promise_of(setting: Setting, numbers: StepNumbers) -> GaussianDP:
+    """Return what these numbers promise for a person's records."""
+    found = together(stage_ratios(stages_of(setting, numbers), setting.records, pure=False), pure=False)
+    assert isinstance(found, GaussianDP)
+    return found

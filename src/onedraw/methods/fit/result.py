@@ -1,0 +1,269 @@
+"""What published averaged steps say: estimate, standard errors, intervals, and what is estimated. All of it is free.
+
+With H the information and K the covariance of the scores, both as published and drawn towards what measured coordinates
+imply as far as their noise is large (James and Stein 1961):
+
+    estimate    θ̄, the average of the steps
+    sampling    H⁻¹KH⁻¹
+    privacy     H⁻¹·σ²·H⁻¹ (σ the noise of the average), and the allowance
+
+**Allowance.** The early steps shorten scores to half the bound. Where scores have tails, both averages differ. If tails fall
+so that second moments exist, shortening to B moves the estimate by at most as much as lies between B/2 and B: the bias b(B)
+falls at least as 1/B. So the difference, as far as it is more than noise, is added to the standard errors.
+
+**What is estimated.** `limited` says how many standard errors the shortened scores might move the estimate if all pointed the
+same way, from the published count of them. Above `LARGEST_LIMITED` the estimate is *named*: least squares, or maximum
+likelihood, with the influence of each record limited.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from onedraw.arrays import Array, Mask
+from onedraw.models.normal_estimates import NormalEstimates, normal_multiplier
+from onedraw.models.sums.exact_sums import symmetric
+
+from .coordinates import (
+    LARGEST_PRIOR,
+    PLAUSIBLE,
+    PLAUSIBLE_LEVEL,
+    StepsProblem,
+    Where,
+    encoded_map,
+    first_of,
+    where_of,
+)
+from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
+from .steps import information_at
+
+PARTS = ("mean", "moments", "design", "early", "step", "count", "information", "covariance")
+
+WEAK_SHARE = 0.05
+"""A coefficient of a line has no interval if directions whose moments may be noise carry more than this share of it; of others
+see `coordinates.LARGEST_PRIOR`."""
+
+LARGEST_LIMITED = 0.5
+"""Standard errors by which shortened scores might move the estimate before it is named."""
+
+LEAST_INFORMATION, LEAST_COVARIANCE = 0.01, 0.1
+"""Eigenvalues of the information and of the covariance are raised to these shares of what is expected."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepsPublished:
+    """The numbers as they leave; matrices as lower triangles, row by row."""
+
+    mean: Array | None
+    moments: Array
+    design: Array | None
+    early: Array
+    step: Array
+    count: Array | None
+    information: Array | None
+    covariance: Array
+
+    def to_dict(self) -> dict[str, list[float]]:
+        found = {name: getattr(self, name) for name in PARTS}
+        return {name: np.asarray(value).tolist() for name, value in found.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> StepsPublished:
+        found: dict[str, Any] = {name: stored.get(name) for name in PARTS}
+        found |= {name: np.asarray(one, dtype=np.float64) for name, one in found.items() if one is not None}
+        return cls(**found)
+
+
+@dataclass(frozen=True, eq=False)
+class StepsResult(NormalEstimates):
+    """A fit in encoded coordinates, or in others by a public linear map ``change`` and shift (`in_units`)."""
+
+    problem: StepsProblem
+    published: StepsPublished
+    where: Where
+    change: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, problem: StepsProblem, published: StepsPublished) -> StepsResult:
+        """Return the result for encoded rows, responses in their declared unit."""
+        where = where_of(problem, first_of(problem, published.mean, published.moments), published.design)
+        return cls(problem, published, where, *encoded_map(problem, where))
+
+    def in_units(self, change: Array, scale: Array, shift: Array) -> StepsResult:
+        """Return the same for scale·(change @ θ) + shift."""
+        full = scale[:, None] * change
+        return replace(self, change=full @ self.change, shift=full @ self.shift + shift)
+
+    @cached_property
+    def estimate(self) -> Array:
+        return np.asarray(self.change @ self.published.step + self.shift)
+
+    # In the coordinates of the steps.
+
+    @property
+    def _noise(self) -> tuple[float, float]:
+        """Return the standard deviations of the noise of both averages, of the steps and of the early ones, before H⁻¹."""
+        sizes = self.problem.sizes
+        return sizes.step_noise / math.sqrt(STEPS), sizes.early_noise / math.sqrt(EARLY_STEPS - SKIPPED_STEPS)
+
+    @cached_property
+    def _information(self) -> Array:
+        problem, sizes = self.problem, self.problem.sizes
+        expected, mean = information_at(problem, self.where, self.published.step)
+        if self.published.information is None:
+            return expected
+        measured = symmetric(self.published.information, problem.size)
+        scale = float(np.clip((expected * measured).sum() / (expected**2).sum(), 0.3, 2.0))
+        return _at_least(_drawn(measured, scale * expected, sizes.information_noise), LEAST_INFORMATION * mean)
+
+    @cached_property
+    def _covariance(self) -> Array:
+        problem = self.problem
+        shape, mean = self._information, problem.n * 1.0
+        if problem.score.kind == "quantile":
+            level = problem.score.kernel.level  # type: ignore[attr-defined]
+            shape = problem.n * level * (1.0 - level) * np.diag(self._moments)
+        else:
+            mean = information_at(problem, self.where, self.published.step)[1]
+        measured = symmetric(self.published.covariance, problem.size)
+        scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0))
+        drawn = _drawn(measured, scale * shape, problem.sizes.covariance_noise)
+        return _at_least(drawn, LEAST_COVARIANCE * scale * mean)
+
+    @property
+    def _moments(self) -> Array:
+        return np.append(self.where.spread, np.ones(int(self.problem.layout.intercept)))
+
+    @cached_property
+    def _inverse(self) -> Array:
+        values, axes = np.linalg.eigh(self._information)
+        return np.asarray((axes / np.maximum(values, 1e-9 * values.max())) @ axes.T)
+
+    @cached_property
+    def parts(self) -> tuple[Array, Array]:
+        answer = self.change @ self._inverse
+        noise, _ = self._noise
+        moved = self.change @ (self.published.step - self.published.early)
+        allowance = self._misfit * np.outer(moved, moved)
+        return answer @ self._covariance @ answer.T, noise**2 * answer @ answer.T + allowance
+
+    @cached_property
+    def specification(self) -> float:
+        """Return the mean square, over coefficients, of what lies between the two averages over its noise: about 1 where
+        shortening scores changes nothing, above where the estimate depends on how far scores are shortened."""
+        noise, early = self._noise
+        moved = self._information @ (self.published.step - self.published.early)
+        return float(moved @ moved) / (self.problem.size * (noise**2 + early**2))
+
+    @property
+    def _misfit(self) -> float:
+        """Return the share of that difference which is more than noise."""
+        return max(0.0, 1.0 - 1.0 / max(self.specification, 1e-9))
+
+    @property
+    def informed(self) -> bool:
+        return self.problem.shortage <= 1.0
+
+    @cached_property
+    def given(self) -> Mask:
+        if not self.informed:
+            return np.zeros(len(self.change), dtype=bool)
+        weak = self.change[:, self.where.weak] ** 2
+        share = weak.sum(axis=1) / np.maximum((self.change**2).sum(axis=1), 1e-300)
+        told = np.abs(self.change).sum(axis=1) > 0.0
+        if self.problem.score.kind == "number":
+            return np.asarray(told & (share <= WEAK_SHARE))
+        return np.asarray(told & (self._prior_shares <= LARGEST_PRIOR))
+
+    @property
+    def _prior_shares(self) -> Array:
+        """Return the share of each variance that a weak prior would carry."""
+        size, information = self.problem.size, self._information
+        prior = np.full(size, PLAUSIBLE**-2.0)
+        if self.problem.layout.intercept:
+            prior[-1] = PLAUSIBLE_LEVEL**-2.0
+        noise = self._covariance + self._noise[0] ** 2 * np.eye(size)
+        both = np.linalg.inv(information @ np.linalg.solve(noise, information) + np.diag(prior))
+        answer = self.change @ both
+        carried, all_of_it = (answer**2) @ prior, np.einsum("ij,ij->i", answer, self.change)
+        return np.asarray(carried / np.maximum(all_of_it, 1e-300))
+
+    @property
+    def doubtful_shares(self) -> Array:
+        """Return the share of each coefficient that rests on what the records say too little about."""
+        return np.where(self.given, 0.0, 1.0)
+
+    def multiplier(self, level: float) -> Array:
+        return normal_multiplier(level, len(self.change))
+
+    def reach(self, rows: Array, level: float) -> Array:
+        """Return how far the intervals of rows @ coefficients reach to each side; NaN for rows that are given none."""
+        found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
+        return np.asarray(found.multiplier(level) * found.standard_errors)
+
+    # What is estimated.
+
+    @property
+    def limited(self) -> float:
+        """Return by how many standard errors shortened scores might move a coefficient, if all pointed the same way."""
+        if self.published.count is None:
+            return 0.0
+        sizes, p = self.problem.sizes, self.problem.size
+        count = max(0.0, float(self.published.count[0]) - 2.0 * sizes.count_noise)
+        moved = count * sizes.step_bound / math.sqrt(p * self.problem.n)
+        sampling, privacy = (np.diag(part) for part in self.parts)
+        usable = sampling > 0.0
+        ratio = float(np.median(np.sqrt((sampling + privacy)[usable] / sampling[usable]))) if usable.any() else 1.0
+        return moved / ratio
+
+    @property
+    def reached(self) -> bool:
+        """Return whether the coefficients are those of least squares, maximum likelihood or the quantile itself."""
+        return self.limited <= LARGEST_LIMITED
+
+    @property
+    def share_limited(self) -> tuple[float, float]:
+        """Return the share of records whose score is shortened, and its noise."""
+        count = 0.0 if self.published.count is None else float(self.published.count[0])
+        return max(0.0, count) / self.problem.n, self.problem.sizes.count_noise / self.problem.n
+
+    @property
+    def estimand(self) -> str:
+        """Return what is estimated, in words."""
+        plain = {
+            "number": "least-squares coefficients", "label": "maximum-likelihood coefficients",
+            "count": "maximum-likelihood coefficients", "quantile": "coefficients of the quantile",
+        }[self.problem.score.kind]  # fmt: skip
+        return plain if self.reached else f"{plain} with the influence of single records limited"
+
+    @property
+    def remark(self) -> str:
+        """Return what to know about that, in a sentence; empty where there is nothing to say."""
+        if self.reached:
+            return ""
+        share, noise = self.share_limited
+        return (
+            f"These are {self.estimand}: about {100 * share:.2g} % (± {100 * 2 * noise:.2g}) of the records are so far out that "
+            f"their influence is limited, and without the limit a coefficient could differ by up to about {self.limited:.1g} "
+            "standard errors. Narrower bounds or the logarithm of the response may help."
+        )
+
+
+def _drawn(measured: Array, towards: Array, noise: float) -> Array:
+    """Return a noisy matrix drawn towards another one, by as much of their difference as noise explains."""
+    p, difference = len(measured), measured - towards
+    kept = max(0.0, 1.0 - noise**2 * p * (p + 1) / 2.0 / max(float((difference**2).sum()), 1e-300))
+    return np.asarray(towards + kept * difference)
+
+
+def _at_least(matrix: Array, least: float) -> Array:
+    """Return the matrix with eigenvalues of at least this size."""
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes * np.maximum(values, least)) @ axes.T)

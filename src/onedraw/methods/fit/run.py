@@ -1,0 +1,154 @@
+"""Carrying out averaged steps: every part in its order, each with the noise its plan says.
+
+The records are read through exact sums alone. How many passes are made is public: one for each part and each step.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from onedraw import privacy
+from onedraw.arrays import Array
+from onedraw.data.sums import check_room
+from onedraw.models.moments.measured import SecondMoments
+from onedraw.models.sums.exact_sums import SummedTarget, gram_steps, share_bits
+from onedraw.plans import Plan
+from onedraw.samplers.fit import measure
+from onedraw.samplers.noise import Noise, NoisySampler
+from onedraw.samplers.padding import PASSES, Padding, constant_work
+from onedraw.samplers.randomness import OPERATING_SYSTEM
+from onedraw.samplers.sampler import Sample
+
+from .coordinates import StepsProblem, Where, first_of, where_of
+from .result import StepsPublished, StepsResult
+from .sizes import EARLY_STEPS, STEPS, StepNumbers
+from .steps import walk
+from .sums import ClippedScores, DesignMoments, Information, LongScores, Responses, ScoreCovariance, StepRows
+
+if TYPE_CHECKING:
+    from .mechanism import AveragedSteps as AveragedSteps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StepsTarget(SummedTarget):
+    """A fit with its records, which are read by exact sums alone."""
+
+    problem: StepsProblem
+    encoded: Any
+
+    @cached_property
+    def records(self) -> Any:
+        score = self.problem.score
+        return self.encoded.records.read_as(Responses(score.scale, score.shift))
+
+
+@dataclass(frozen=True)
+class FitBySteps(NoisySampler):
+    """The plan's own algorithm; it has no options."""
+
+    carries_out: ClassVar[str] = "averaged-steps"
+    why: ClassVar[str] = "moments, averaged noisy Newton steps and what standard errors are made of"
+
+    def exactness(self, plan: Plan) -> privacy.AsRun:
+        """Return the plan's promise; more records than the sums have room for are refused before anything is spent."""
+        problem: StepsProblem = plan.mechanism.problem(plan)
+        n, sizes = problem.n, problem.sizes
+        check_room(
+            n, SecondMoments(problem.layout, True), gram_steps(sizes.moment_radius**2, n), None, sizes.moment_radius
+        )
+        check_room(n, ClippedScores(problem.score), vector_steps(sizes.step_bound, n), sizes.step_bound, None, None)
+        radius = sizes.covariance_radius
+        check_room(n, ScoreCovariance(problem.score), gram_steps(radius**2, n), radius, None, None)
+        return privacy.AsRun(plan.guarantee.promise)
+
+    def entropy(self, plan: Plan) -> str:
+        """Return the source of all noise: discrete Gaussians alone, which OpenDP draws."""
+        return OPERATING_SYSTEM
+
+    def passes(self, plan: Plan) -> int:
+        """Return the passes over the records, the same for every data set."""
+        return passes_of(plan.mechanism.problem(plan).sizes)
+
+    def padding(self, plan: Plan) -> Padding:
+        """Return the work, which is constant anyway."""
+        return constant_work(self.passes(plan))
+
+    def run(self, target: StepsTarget, randomness: Generator, *, size: int = 1) -> Sample:
+        published = Stages(target, Noise(randomness, pure=False)).run()
+        estimate = StepsResult.of(target.problem, published).estimate
+        passes = passes_of(target.problem.sizes)
+        return Sample(estimate[np.newaxis], {"passes": passes, "work": {PASSES: passes}}, published.to_dict())
+
+
+def passes_of(sizes: StepNumbers) -> int:
+    """Return the passes over the records that these numbers take."""
+    noises = (
+        sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
+        sizes.count_noise, sizes.information_noise, sizes.covariance_noise,
+    )  # fmt: skip
+    return sum(noise > 0.0 for noise in noises) + EARLY_STEPS + STEPS
+
+
+@dataclass
+class Stages:
+    """All parts on one data set."""
+
+    target: StepsTarget
+    noise: Noise
+
+    def run(self) -> StepsPublished:
+        """Return everything that is published."""
+        problem = self.target.problem
+        sizes, records = problem.sizes, self.target.records
+        mean, moments = measure(records.sum, problem.n, problem.moment_columns, problem.numbers, self.noise)
+        assert moments is not None
+        first, design = first_of(problem, mean, moments), None
+        if sizes.design_noise:
+            steps = gram_steps(sizes.design_radius**2, problem.n)
+            public = (first.mean[:-1], first.root, first.slopes, first.centre, first.unit)
+            summed = records.sum(DesignMoments(problem.layout), steps, *public, sizes.design_radius)
+            design = self.noise.triangle(summed, steps**2, sizes.design_noise)
+        where = where_of(problem, first, design)
+        rows = records.read_as(
+            StepRows(problem.layout, problem.score), where.mean, where.root, where.centre, where.unit
+        )
+        self._rows, self._where = rows, where
+        path = walk(problem, where, self._gradient)
+        count = None
+        if sizes.count_noise:
+            fine = vector_steps(1.0, problem.n)
+            summed = rows.sum(LongScores(problem.score), fine, sizes.step_bound, path.step, where.score_scale)
+            count = self.noise.vector(summed, fine, sizes.count_noise)
+        information = None
+        if sizes.information_noise:
+            information = self._matrix(Information(problem.score), path.step, sizes.information_radius, sizes.information_noise)  # fmt: skip
+        covariance = self._matrix(ScoreCovariance(problem.score), path.step, sizes.covariance_radius, sizes.covariance_noise)  # fmt: skip
+        return StepsPublished(mean, moments, design, path.early, path.step, count, information, covariance)
+
+    _rows: Any = field(default=None, init=False, repr=False)
+    _where: Where | None = field(default=None, init=False, repr=False)
+
+    def _gradient(self, theta: Array, bound: float, noise: float) -> Array:
+        problem, where = self.target.problem, self._where
+        assert where is not None
+        fine = vector_steps(bound, problem.n)
+        summed = self._rows.sum(ClippedScores(problem.score), fine, bound, theta, where.score_scale)
+        return self.noise.vector(summed, fine, noise)
+
+    def _matrix(self, statistic: Any, theta: Array, radius: float, noise: float) -> Array:
+        where = self._where
+        assert where is not None
+        steps = gram_steps(radius**2, self.target.problem.n)
+        summed = self._rows.sum(statistic, steps, radius, theta, where.score_scale)
+        return self.noise.triangle(summed, steps**2, noise)
+
+
+def vector_steps(bound: float, n: int) -> float:
+    """Return the steps to a unit of the lattice of vectors of this norm: a power of two."""
+    return float(2.0 ** (share_bits(n) - math.ceil(math.log2(bound))))

@@ -1,0 +1,201 @@
+"""The public numbers of averaged steps: how the budget is shared, how long a score may be, how many steps.
+
+Everything here follows from n, the columns, the kind of response and the budget. Choosing badly costs accuracy, never
+privacy: the promise is derived from the numbers that result (`mechanism.promise_of`).
+
+**How long a score may be.** Scores z·ψ are shortened to B = β√p (p coefficients, z of unit variance in every direction, ψ in
+residual deviations for numbers). With μ for the steps and information I a record, noise adds 4β²p/(μ²nI) to a
+coefficient's variance in units of its sampling variance. Shortening moves it by b(β) deviations of one record, which adds
+n·b(β)². With b(β) = b₀β^(−3/2) the sum is least at
+
+    β = (3/2 · b₀²·n²μ²I/(4p))^(1/5).
+
+β grows without limit as n grows, so the estimate tends to least squares or maximum likelihood. The 3/2 and b₀ are rounded
+from real tables of the half that `benchmarks/populations` sets aside for this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+
+from onedraw.mechanisms.stages import MomentsStage, Spending, Stage, apart, stage_before
+from onedraw.models.moments.measured import Layout, MomentColumns
+
+from .scores import Score
+
+EARLY_STEPS, SKIPPED_STEPS, STEPS = 12, 4, 30
+"""Steps with half the bound, how many of them are left out of their average, and steps with the full bound. More steps
+cost no privacy, since each then has more noise and the average the same; they cost passes over the records."""
+
+EARLY_SHARE, COVARIANCE_SHARE = 0.10, 0.06
+"""Of μ²: the early steps, and the covariance of the scores."""
+
+COUNT_SHARE = {"number": 0.04, "label": 0.0, "count": 0.04, "quantile": 0.0}
+"""Of μ², for the count of shortened scores. Scores of labels and quantiles are bounded themselves, so that few records far out
+cannot make them long: what shortening leaves is covered by the allowance (`result`)."""
+
+MOMENTS_SHARE = 0.12
+DESIGN_SHARE = {"number": 0.13, "label": 0.08, "count": 0.08, "quantile": 0.13}
+INFORMATION_SHARE = {"number": 0.0, "label": 0.10, "count": 0.12, "quantile": 0.10}
+"""Of μ²: moments in declared and in measured coordinates, and the information, which for numbers follows from them. The
+steps have the rest."""
+
+BIAS = {"number": 0.138, "label": 0.0235, "count": 0.05, "quantile": 0.02}
+"""b₀: deviations of one record by which scores shortened to √p move a coefficient."""
+
+LEAST_BETA = {"number": 1.0, "label": 1.0, "count": 1.0, "quantile": 0.5}
+
+ROW_SQUARES = {"number": (2.0, 12.0), "label": (1.3, 1.3), "count": (1.3, 1.3), "quantile": (2.0, 12.0)}
+"""Squared norm of a row of measured moments, over its number of entries: at least and at most."""
+
+ROOMY_EDGE = 0.1
+"""Rows of measured moments are that long while the noise's spectral edge stays below this share of a unit variance."""
+
+LARGEST_DESIGN_EDGE = {"number": 9.0, "label": 0.3, "count": 0.3, "quantile": 9.0}
+"""Edge of the second moments beyond which they are left out and their share goes to the first."""
+
+INFORMATION_SQUARES, INFORMATION_EDGE = (1.5, 12.0), 0.4
+"""The same for rows of the information, over p, and the edge as a share of the expected information."""
+
+
+@dataclass(frozen=True)
+class StepNumbers(MomentsStage):
+    """Everything that runs, by name. Noises are standard deviations; 0 leaves a stage out."""
+
+    design_noise: float = 0.0
+    design_radius: float = 0.0
+    early_bound: float = 0.0
+    early_noise: float = 0.0
+    step_bound: float = 0.0
+    step_noise: float = 0.0
+    count_noise: float = 0.0
+    information_noise: float = 0.0
+    information_radius: float = 0.0
+    covariance_noise: float = 0.0
+    covariance_radius: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        pairs = ("moment_radius", "moments_noise"), ("design_radius", "design_noise"), ("early_bound", "early_noise")
+        more = ("step_bound", "step_noise"), ("information_radius", "information_noise")
+        both = (*pairs, *more, ("covariance_radius", "covariance_noise"))
+        given = [(getattr(self, bound) > 0.0, getattr(self, noise) > 0.0) for bound, noise in both]
+        always = self.moments_noise and self.early_noise and self.step_noise and self.covariance_noise
+        return bool(always and all(bound == noise for bound, noise in given))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the sizes depend on, all of it public."""
+
+    layout: Layout
+    score: Score
+    n: int
+    records: int
+    """Of one person."""
+
+    columns: MomentColumns = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
+    """Coefficients, the intercept included."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", MomentColumns(self.layout, True))
+        object.__setattr__(self, "size", self.layout.width)
+
+    @property
+    def triangle(self) -> int:
+        """Return the entries of a symmetric matrix of all coefficients."""
+        return self.size * (self.size + 1) // 2
+
+
+def numbers_for(setting: Setting, mu: float) -> StepNumbers:
+    """Return the numbers that spend a total of μ."""
+    spending, kind, k, n = Spending(mu, pure=False), setting.score.kind, setting.records, setting.n
+    p, entries = setting.size, setting.columns.count
+    design = DESIGN_SHARE[kind]
+    row_square = _row_square(ROW_SQUARES[kind], ROOMY_EDGE, entries, n, k, mu * math.sqrt(design), extra=1.0)
+    before = partial(stage_before, setting.columns, spending, n=n, records=k)
+    moments = MOMENTS_SHARE
+    if design_edge(row_square, entries, n, k, mu * math.sqrt(design)) > LARGEST_DESIGN_EDGE[kind]:
+        moments, design = moments + design, 0.0
+    stage, _ = before(share=moments)
+    information, count = INFORMATION_SHARE[kind], COUNT_SHARE[kind]
+    steps = 1.0 - moments - design - EARLY_SHARE - information - COVARIANCE_SHARE - count
+    bound = beta(setting, mu * math.sqrt(steps)) * math.sqrt(p)
+    information_square = 0.0
+    if information:
+        top = setting.score.largest_curvature
+        room, share = INFORMATION_EDGE * setting.score.information / top, mu * math.sqrt(information)
+        information_square = top * _row_square(INFORMATION_SQUARES, room, p, n, k, share, extra=0.0)
+    covariance_square = covariance_bound(setting, bound) ** 2
+    return StepNumbers(
+        stage.mean_noise, stage.moments_noise, stage.moment_radius,
+        spending.noise(design, k * apart(row_square, pure=False)) if design else 0.0,
+        math.sqrt(row_square) if design else 0.0,
+        bound / 2.0, math.sqrt(EARLY_STEPS) * spending.noise(EARLY_SHARE, 2.0 * k * bound / 2.0),
+        bound, math.sqrt(STEPS) * spending.noise(steps, 2.0 * k * bound),
+        spending.noise(count, float(k)) if count else 0.0,
+        spending.noise(information, k * apart(information_square, pure=False)) if information else 0.0,
+        math.sqrt(information_square),
+        spending.noise(COVARIANCE_SHARE, k * apart(covariance_square, pure=False)), math.sqrt(covariance_square),
+    )  # fmt: skip
+
+
+def beta(setting: Setting, mu: float) -> float:
+    """Return β, for this μ of the steps: see the head of this file."""
+    kind, n, p = setting.score.kind, setting.n, setting.size
+    information = setting.score.information if kind == "label" else 0.64 if kind == "quantile" else 1.0
+    found = 1.5 * BIAS[kind] ** 2 * (n * mu / setting.records) ** 2 * information / (4.0 * p)
+    return float(max(LEAST_BETA[kind], found**0.2))
+
+
+def covariance_bound(setting: Setting, bound: float) -> float:
+    """Return the length to which scores are shortened before they are squared.
+
+    For numbers 9√p at most, beyond which the noise would grow faster than what is still cut; for scores that are bounded
+    themselves √(3p/2), since few rows are longer.
+    """
+    p = setting.size
+    largest = {"number": 9.0, "quantile": 9.0, "label": math.sqrt(1.5), "count": 3.0 * math.sqrt(1.5)}[
+        setting.score.kind
+    ]
+    return min(bound, largest * math.sqrt(p))
+
+
+def design_edge(square: float, entries: int, n: int, records: int, mu: float) -> float:
+    """Return the spectral edge of the noise in second moments of rows of this squared norm."""
+    return records * apart(square, pure=False) * math.sqrt(entries) / (mu * n)
+
+
+def _row_square(
+    bounds: tuple[float, float], room: float, entries: int, n: int, records: int, mu: float, *, extra: float
+) -> float:
+    """Return the squared norm of rows: as long as the noise's edge allows."""
+    least, most = bounds
+    one = design_edge(entries + extra, entries, n, records, mu)
+    return min(max(room / one, least), most) * (entries + extra)
+
+
+def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
+    """Return every noised sum, once for each time it is published, with what one record can move it by."""
+    found = numbers.stages(setting.columns, pure=False)
+    p = setting.size
+    if numbers.design_noise:
+        square = numbers.design_radius**2
+        found.append(Stage(apart(square, pure=False), numbers.design_noise, setting.columns.entries, square))
+    for bound, noise, times in (
+        (numbers.early_bound, numbers.early_noise, EARLY_STEPS),
+        (numbers.step_bound, numbers.step_noise, STEPS),
+    ):
+        found += [Stage(2.0 * bound, noise, p, bound)] * times
+    if numbers.count_noise:
+        found.append(Stage(1.0, numbers.count_noise, 1, 1.0))
+    for radius, noise in (
+        (numbers.information_radius, numbers.information_noise),
+        (numbers.covariance_radius, numbers.covariance_noise),
+    ):
+        if noise:
+            found.append(Stage(apart(radius**2, pure=False), noise, setting.triangle, radius**2))
+    return found

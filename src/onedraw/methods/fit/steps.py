@@ -1,0 +1,96 @@
+"""The recursion: damped Newton steps on noisy sums of shortened scores, and the averages of where they go.
+
+    θ ← θ + P·(Σ shortened scores at θ + noise),        P = Ĥ/(a·Ĥ² + (doubt about Ĥ)²/a)
+
+Ĥ is what published moments imply at θ. a damps: at least 2 to 2.5, so that steps contract while the true information is below
+2a times Ĥ, and more where noise would carry iterates far. An iterate wanders by about q·(noise of one release/information)²·M/2a
+in the predictor's variance: a is chosen so that this is at most `WANDER`².
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from onedraw.arrays import Array
+
+from .coordinates import StepsProblem, Where
+from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
+
+DAMPING = {"number": 2.0, "label": 2.5, "count": 2.5, "quantile": 5.0}
+"""a at least. More for quantiles: where residuals have heavy tails or scatter unevenly, their density at the quantile is several times
+that of normal ones of the same deviation, and steps that are too long jump from one side of it to the other."""
+
+WANDER = 0.7
+"""Standard deviation of the predictor over iterates."""
+
+LONGEST_STEP = 1.0
+"""Of the linear predictor, in one step of a score that is not linear in it."""
+
+FARTHEST = 2.0**40
+"""Coefficients are kept within this, far beyond any that mean something, so that predictors are numbers."""
+
+LEAST_INFORMATION = 0.1
+"""Eigenvalues of Ĥ are raised to this share of its mean."""
+
+Gradient = Callable[[Array, float, float], Array]
+"""(θ, bound, noise) → the noisy sum of shortened scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The averages of both series."""
+
+    early: Array
+    step: Array
+
+
+def walk(problem: StepsProblem, where: Where, gradient: Gradient) -> Path:
+    """Return the averages of the early steps and of the steps, from the published start."""
+    sizes = problem.sizes
+    theta, early = _series(problem, where, gradient, where.start, sizes.early_bound, sizes.early_noise, EARLY_STEPS, SKIPPED_STEPS)  # fmt: skip
+    _, step = _series(problem, where, gradient, theta, sizes.step_bound, sizes.step_noise, STEPS, 0)
+    return Path(early, step)
+
+
+def information_at(problem: StepsProblem, where: Where, theta: Array) -> tuple[Array, float]:
+    """Return what published moments imply for the information of all records at θ, and its mean weight."""
+    record = problem.score.expected_information(theta, where.spread, problem.layout.intercept, where.score_scale)
+    mean = (
+        float(record[-1, -1]) if problem.layout.intercept else float(np.trace(record) / max(where.spread.sum(), 1e-9))
+    )
+    return problem.n * record, problem.n * mean
+
+
+def _series(
+    problem: StepsProblem, where: Where, gradient: Gradient, theta: Array, bound: float, noise: float, steps: int, skipped: int
+) -> tuple[Array, Array]:  # fmt: skip
+    usual = problem.n * (problem.score.information if problem.score.kind != "count" else 1.0)
+    damping = max(DAMPING[problem.score.kind], problem.size * (noise / usual) ** 2 / (2.0 * WANDER**2))
+    damping = min(damping, steps / 2.0)
+    average, step = np.zeros(problem.size), np.zeros((problem.size, problem.size))
+    for number in range(steps):
+        if number == 0 or not problem.score.linear:
+            step = _step(problem, where, theta, damping)
+        move = step @ gradient(theta, bound, noise)
+        if not problem.score.linear:
+            slopes = move[: len(where.spread)]
+            reach = math.sqrt(float(slopes @ (where.spread * slopes)) + float(move[len(where.spread) :] @ move[len(where.spread) :]))  # fmt: skip
+            move = move * min(1.0, LONGEST_STEP / max(reach, 1e-12))
+        theta = theta + move
+        theta = theta * min(1.0, FARTHEST / max(float(np.linalg.norm(theta)), 1e-300))
+        if number >= skipped:
+            average += theta / (steps - skipped)
+    return theta, average
+
+
+def _step(problem: StepsProblem, where: Where, theta: Array, damping: float) -> Array:
+    """Return P at θ."""
+    information, mean = information_at(problem, where, theta)
+    values, axes = np.linalg.eigh(information)
+    information = (axes * np.maximum(values, LEAST_INFORMATION * mean if not problem.score.linear else 0.0)) @ axes.T
+    doubt = np.diag((mean * where.doubt) ** 2) / damping
+    return np.asarray(np.linalg.solve(damping * information @ information + doubt, information))

@@ -1,0 +1,141 @@
+"""What averaged steps ask of the records, each a sum of integers (`exact_sums`).
+
+| statistic | a record's share | its norm |
+| --- | --- | --- |
+| DesignMoments | (z, e)(z, e)ᵀ, the row of measured columns and residual shortened to ρ | ρ² (Frobenius) |
+| ClippedScores | z·ψ, shortened to B | B |
+| LongScores | 1 if ‖z·ψ‖ > B | 1 |
+| Information | w·zzᵀ, w the record's information, √w·z shortened to ρ | ρ² |
+| ScoreCovariance | (z·ψ)(z·ψ)ᵀ, z·ψ shortened to B_K | B_K² |
+
+Vectors are shortened first and cut towards zero onto their lattice afterwards, which never lengthens them. So norms hold
+exactly, whatever the coordinates and coefficients are. `StepRows` rewrites a record once as (z, response), one record a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onedraw.data.sums import Reading
+from onedraw.models.compute import jax, jnp
+from onedraw.models.moments.measured import Layout, cut, gram
+from onedraw.models.sums.exact_sums import Compiled
+
+from .scores import WINDOW, Score
+
+
+@dataclass(frozen=True)
+class Responses(Reading):
+    """(X, y) → (X, y/scale − shift), the response in [−1, 1], as JAX arrays."""
+
+    scale: float
+    shift: float
+
+    columns = ()
+
+    def of_block(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any]:
+        return jax.device_put(X), jax.device_put(np.clip(np.asarray(y) / self.scale - self.shift, -1.0, 1.0))
+
+    def placed(self, weight: Any) -> Any:
+        return jnp.asarray(weight)
+
+
+@dataclass(frozen=True)
+class DesignMoments(Compiled):
+    """Σ (z, e)(z, e)ᵀ in coordinates and residuals that the first moments gave."""
+
+    layout: Layout
+
+    def bound(self, steps: Any, mean: Any, root: Any, slopes: Any, centre: Any, unit: Any, radius: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(
+        self, X: Any, r: Any, weight: Any, steps: Any, mean: Any, root: Any, slopes: Any, centre: Any, unit: Any, radius: Any
+    ) -> Any:  # fmt: skip
+        z = (self.layout.rows(X) - mean) @ root
+        residual = (r - centre - z @ slopes) / unit
+        rows = jnp.concatenate([z, residual[:, None]], axis=1)
+        return gram(cut(_finite(rows), radius).T * weight, steps)
+
+
+@dataclass(frozen=True)
+class StepRows(Compiled):
+    """(z, response as the loss reads it)."""
+
+    layout: Layout
+    score: Score
+
+    def block(self, X: Any, r: Any, weight: Any, mean: Any, root: Any, centre: Any, unit: Any) -> Any:
+        z = self.layout.measured(X, mean, root, 1.0)
+        return z.T, self.score.respond(r, centre, unit)
+
+
+@dataclass(frozen=True)
+class _AtCoefficients(Compiled):
+    """A sum at coefficients θ of measured rows; ``score_scale`` divides scores and information."""
+
+    score: Score
+
+    def _scores(self, z: Any, y: Any, theta: Any, score_scale: Any) -> Any:
+        return _finite(z * (-self.score.kernel.slope(theta @ z, y) / score_scale))
+
+
+@dataclass(frozen=True)
+class ClippedScores(_AtCoefficients):
+    """Σ z·ψ in steps of 1/steps."""
+
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any) -> float:
+        return float(steps * radius)
+
+    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
+        scores = cut(self._scores(z, y, theta, score_scale), radius, axis=0)
+        return jnp.trunc(scores * steps) @ weight
+
+
+@dataclass(frozen=True)
+class LongScores(_AtCoefficients):
+    """How many scores are longer than B, in steps of 1/steps."""
+
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any) -> float:
+        return float(steps)
+
+    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
+        scores = self._scores(z, y, theta, score_scale)
+        long = (scores * scores).sum(axis=0) > radius * radius
+        return (jnp.where(long, steps, 0.0) @ weight)[None]
+
+
+@dataclass(frozen=True)
+class Information(_AtCoefficients):
+    """Σ w·zzᵀ: a record's expected information, or for quantiles the density counted in a window."""
+
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
+        u = theta @ z
+        if self.score.kind == "quantile":
+            information = jnp.where(jnp.abs(y - u) <= WINDOW, 0.5 / WINDOW, 0.0)
+        else:
+            information = self.score.kernel.curvature(u, y) / score_scale
+        rows = _finite(z * jnp.sqrt(jnp.clip(information, 0.0, self.score.largest_curvature)))
+        return gram(cut(rows, radius, axis=0) * weight, steps)
+
+
+@dataclass(frozen=True)
+class ScoreCovariance(_AtCoefficients):
+    """Σ (z·ψ)(z·ψ)ᵀ."""
+
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
+        return gram(cut(self._scores(z, y, theta, score_scale), radius, axis=0) * weight, steps)
+
+
+def _finite(values: Any) -> Any:
+    """Return the values with 0 for what is no number: no record may turn a sum into something else."""
+    return jnp.where(jnp.isfinite(values), values, 0.0)

@@ -1,0 +1,126 @@
+"""Estimates that are normal around what they estimate, with a covariance in two parts: intervals, tests and draws.
+
+What a release in stages publishes comes down to this, whatever its method: an estimate, the covariance that sampling gives
+it, the covariance that noise for privacy adds, and which coefficients are given an interval.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy import special
+
+from onedraw.arrays import Array, Mask
+from onedraw.errors import WrongCall
+from onedraw.models.priors import Gaussian
+from onedraw.privacy.numbers import confidence_level
+
+
+class NormalEstimates(abc.ABC):
+    """Coefficients as people read them."""
+
+    @property
+    @abc.abstractmethod
+    def estimate(self) -> Array: ...
+
+    @property
+    @abc.abstractmethod
+    def parts(self) -> tuple[Array, Array]:
+        """Return the covariances that sampling and that privacy give the whole estimate."""
+
+    @property
+    @abc.abstractmethod
+    def given(self) -> Mask:
+        """Return which coefficients are given an interval."""
+
+    @property
+    def informed(self) -> bool:
+        """Return whether what standard errors are made of was published."""
+        return True
+
+    @property
+    def remark(self) -> str:
+        """Return what to know about what is estimated, in a sentence; empty where there is nothing to say."""
+        return ""
+
+    @abc.abstractmethod
+    def in_units(self, change: Array, scale: Array, shift: Array) -> Self:
+        """Return the same for scale·(change @ coefficients) + shift."""
+
+    @abc.abstractmethod
+    def reach(self, rows: Array, level: float) -> Array:
+        """Return how far intervals of rows @ coefficients reach to each side; NaN for rows that are given none."""
+
+    @abc.abstractmethod
+    def multiplier(self, level: float) -> Array:
+        """Return how many standard errors an interval of this level reaches, for each coefficient."""
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Return the covariance of the whole estimate; rows of coefficients without an interval are not to be relied on."""
+        sampling, privacy = self.parts
+        return np.asarray(sampling + privacy)
+
+    @cached_property
+    def standard_errors(self) -> Array:
+        """Return standard errors, NaN where none can be given."""
+        return np.where(self.given, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.nan)
+
+    @property
+    def errors(self) -> tuple[Array, Array]:
+        """Return (sampling, privacy): what either alone would leave of the standard errors."""
+        sampling, privacy = (np.sqrt(np.maximum(np.diag(part), 0.0)) for part in self.parts)
+        return np.where(self.given, sampling, np.nan), np.where(self.given, privacy, np.nan)
+
+    def conf_int(self, level: float = 0.95) -> Array:
+        """Return (coefficients, 2): the ends of intervals, NaN where none can be given."""
+        reach = self.multiplier(level) * self.standard_errors
+        return np.column_stack([self.estimate - reach, self.estimate + reach])
+
+    @cached_property
+    def p_values(self) -> Array:
+        """Return two-sided p-values of "this coefficient is 0", by errors as much larger as the 95 % multiplier says."""
+        inflated = self.standard_errors * self.multiplier(0.95) / special.ndtri(0.975)
+        return np.asarray(2.0 * special.ndtr(-np.abs(self.estimate) / inflated))
+
+    def wald(self, places: Sequence[int]) -> tuple[float, int, float]:
+        """Return (statistic, degrees of freedom, p) of "all these coefficients are 0": for the levels of one category, say."""
+        chosen = [place for place in places if self.given[place]]
+        if len(chosen) < len(places):
+            return math.nan, len(places), math.nan
+        inflation = float(np.max(self.multiplier(0.95)[chosen]) / special.ndtri(0.975)) ** 2
+        values = self.estimate[chosen]
+        statistic = float(values @ np.linalg.solve(self.covariance[np.ix_(chosen, chosen)], values)) / inflation
+        return statistic, len(chosen), float(special.chdtrc(len(chosen), statistic))
+
+    def posterior(self, size: int, rng: np.random.Generator | None = None, *, prior: Gaussian | None = None) -> Array:
+        """Return (size, coefficients): draws from N(estimate, covariance), the posterior under a flat prior.
+
+        Parameters
+        ----------
+        prior : Gaussian, optional
+            A prior on these coefficients, chosen now. Draws cost nothing.
+        """
+        generator = np.random.default_rng() if rng is None else rng
+        centre, covariance = self.estimate, self.covariance
+        if prior is not None:
+            if not isinstance(prior, Gaussian) or prior.radius is not None:
+                raise WrongCall(
+                    "prior must be od.Gaussian(scale=…) or od.Gaussian(scales=[…], mean=…), without a radius."
+                )
+            # the product of both normal laws without inverting either: with P the prior's covariance the gain is C(C + P)⁻¹
+            gain = np.linalg.solve(covariance + np.diag(1.0 / prior.precision(len(centre))), covariance).T
+            centre, covariance = centre + gain @ (prior.location(len(centre)) - centre), covariance - gain @ covariance
+        values, axes = np.linalg.eigh(covariance)
+        standard = generator.standard_normal((size, len(values)))
+        return np.asarray(centre + (standard * np.sqrt(np.maximum(values, 0.0))) @ axes.T)
+
+
+def normal_multiplier(level: float, count: int) -> Array:
+    """Return the normal's quantile for two-sided intervals, once for each coefficient."""
+    return np.full(count, special.ndtri(0.5 + confidence_level(level) / 2.0))

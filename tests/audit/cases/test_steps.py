@@ -1,0 +1,174 @@
+"""Averaged steps audited: the promise is attained, and a fault in any part is caught by its law or by the replay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onedraw as od
+from onedraw import models
+from onedraw.audit.cases import case_for, cases, examine, replay_steps, smallest_caught_factor
+from onedraw.audit.cases.steps import ATTAINED, MODELS, steps_case
+from onedraw.mechanisms import calibrate
+from onedraw.methods.fit import AveragedSteps
+from onedraw.methods.fit import run as running
+from onedraw.methods.fit import steps as recursion
+from onedraw.methods.fit.run import Stages
+from onedraw.methods.fit.sizes import StepNumbers
+from onedraw.methods.fit.sums import ClippedScores
+from onedraw.privacy import GaussianDP
+
+BUDGET = od.ApproxDP(1.0, 1e-5)
+PARTS = ("mean", "moments", "design", "early", "step", "count", "information", "covariance")
+
+
+def planned(name: str = "logistic", budget: Any = BUDGET, **options: Any) -> Any:
+    return calibrate(AveragedSteps(**options), MODELS[name], budget, n=10_000)
+
+
+# Laws
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_promise_is_attained_and_the_program_replayed(name: str) -> None:
+    (case,) = cases(name, BUDGET, mechanism="averaged-steps")
+    found = examine(case, thorough=True)
+    assert found.passed
+    assert 1.0 - 1e-6 <= found.gap < 1.002
+    assert case.reason == ATTAINED
+    assert case.replayed() == ()
+
+
+@pytest.mark.parametrize(
+    "budget", [od.ApproxDP(0.1, 1e-8), od.ApproxDP(20.0, 1e-6), od.GaussianDP(0.4), od.ZCDP(0.5)], ids=str
+)
+def test_promise_is_attained_at_other_budgets(budget: Any) -> None:
+    plan = calibrate(AveragedSteps(), MODELS["counts"], budget, n=100_000)
+    found = examine(case_for(plan), thorough=False)
+    assert found.passed
+    assert found.gap < 1.01
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_part_with_nine_tenths_of_its_noise_breaks_the_promise(part: str) -> None:
+    measured = part != "count"  # only where a score has no bound of its own are long ones counted
+    plan = planned() if measured else calibrate(AveragedSteps(), MODELS["counts"], od.ApproxDP(1.0, 1e-6), n=100_000)
+    case = steps_case(plan)
+    assert case.profile(case.pairs[0]).breaks(case.promise) is None
+    faulty = case.running(**{f"{part}_noise": 0.9})
+    assert faulty.profile(case.pairs[0]).breaks(case.promise) is not None
+
+
+@pytest.mark.parametrize(
+    "bound", ["moment_radius", "design_radius", "early_bound", "step_bound", "information_radius", "covariance_radius"]
+)
+def test_part_with_longer_rows_or_scores_breaks_the_promise(bound: str) -> None:
+    case = steps_case(planned())
+    assert case.running(**{bound: 1.1}).profile(case.pairs[0]).breaks(case.promise) is not None
+
+
+def test_promise_that_forgets_a_step_is_broken() -> None:
+    case = steps_case(planned())
+    step = 2.0 * case.planned["step_bound"] / case.planned["step_noise"]
+    forgotten = GaussianDP((case.promise.gaussian_mu**2 - step**2) ** 0.5)
+    stated = replace(case.plan, guarantee=replace(case.plan.guarantee, promise=forgotten))
+    assert not examine(replace(case, plan=stated), thorough=False).passed
+
+
+def test_smallest_fault_that_is_caught_is_small() -> None:
+    case = steps_case(planned())
+    assert 1.0 < smallest_caught_factor(case, case.pairs[0], gap=examine(case).gap) < 1.01
+
+
+def test_records_of_one_person_are_audited_as_one_record() -> None:
+    plan = calibrate(AveragedSteps(), MODELS["least-squares"], BUDGET, n=10_000, records_per_person=3)
+    assert examine(case_for(plan), thorough=False).passed
+
+
+def test_pure_budgets_have_no_case() -> None:
+    assert all(case.key != "averaged-steps" for case in cases("least-squares", od.PureDP(1.0)))
+
+
+# The replay
+
+
+@pytest.fixture(scope="module")
+def small() -> Any:
+    return planned("least-squares")
+
+
+def changed(**times: float) -> Any:
+    """Return the program with other numbers than its plan's."""
+
+    def program(target: Any, noise: Any) -> Stages:
+        sizes = target.problem.sizes.to_dict()
+        faulty = StepNumbers(**{name: times.get(name, 1.0) * value for name, value in sizes.items()})
+        return Stages(replace(target, problem=replace(target.problem, sizes=faulty)), noise)
+
+    return program
+
+
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "information"])
+def test_program_with_less_noise_in_a_part_is_caught(small: Any, part: str) -> None:
+    found = replay_steps(small, program=changed(**{f"{part}_noise": 0.9}))
+    assert f"the {part} got noise of another size than the plan's" in found
+
+
+@pytest.mark.parametrize("part", ["moment_radius", "early_bound", "step_bound", "covariance_radius"])
+def test_program_with_other_bounds_is_caught(small: Any, part: str) -> None:
+    found = replay_steps(small, program=changed(**{part: 4.0 if part == "covariance_radius" else 1.5}))
+    name = {"moment_radius": "moments", "covariance_radius": "covariance"}.get(part, part.removesuffix("_bound"))
+    assert f"the {name} is not the sum that the plan declares" in found
+
+
+def test_program_that_makes_a_step_too_many_or_too_few_is_caught(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = recursion.walk
+    for early, steps in ((12, 31), (11, 30)):
+
+        def walk(*given: Any, early: int = early, steps: int = steps) -> Any:
+            with monkeypatch.context() as patched:
+                patched.setattr(recursion, "EARLY_STEPS", early)
+                patched.setattr(recursion, "STEPS", steps)
+                return true(*given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(running, "walk", walk)
+            found = replay_steps(small)
+        assert any("other parts ran" in one or "another size" in one for one in found), (early, steps)
+
+
+class HalfShares(ClippedScores):
+    """The planted fault: the scores of half the block count twice."""
+
+    def block(self, z: Any, y: Any, weight: Any, *public: Any) -> Any:
+        heavy = weight * np.where(np.arange(z.shape[1]) % 2, 2.0, 0.0)
+        return super().block(z, y, heavy, *public)
+
+
+class Unshortened(ClippedScores):
+    """The planted fault: scores are shortened to eight times their bound."""
+
+    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, *public: Any) -> Any:
+        return super().block(z, y, weight, steps, 8.0 * radius, *public)
+
+
+@pytest.mark.parametrize("statistic", [HalfShares, Unshortened])
+def test_program_with_other_sums_is_caught(small: Any, statistic: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "ClippedScores", statistic)
+    assert "the step is not the sum that the plan declares" in replay_steps(small)
+
+
+def test_program_that_reads_other_coefficients_is_caught(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = Stages._gradient
+    monkeypatch.setattr(Stages, "_gradient", lambda self, theta, *rest: true(self, 1.1 * theta, *rest))
+    assert "the step is not the sum that the plan declares" in replay_steps(small)
+
+
+def test_replay_covers_categories_and_rows_in_a_ball() -> None:
+    coded = calibrate(AveragedSteps(categories=((1, 3),)), MODELS["logistic"], BUDGET, n=10_000)
+    ball = models.OrdinaryLeastSquares(3, data_norm=2.0, response_bound=2.0, prior=od.Gaussian(scale=1.0))
+    assert replay_steps(coded) == []
+    assert replay_steps(calibrate(AveragedSteps(), ball, BUDGET, n=10_000)) == []

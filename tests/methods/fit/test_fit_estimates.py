@@ -1,0 +1,167 @@
+"""What averaged steps estimate: least squares, maximum likelihood and quantiles, with standard errors that hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, special, stats
+
+import onedraw as od
+from onedraw.methods.fit.result import StepsResult
+
+from .cases import KINDS, TRUTH, plan_of, run, table_of
+
+N = 60_000
+LARGE = od.ApproxDP(4.0, 1e-6)
+
+
+def without_privacy(kind: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the estimate that is estimated: by normal equations, Newton's method, or a linear program's smooth stand-in."""
+    Z = np.column_stack([X, np.ones(len(X))])
+    if kind in ("number", "quantile"):
+        start = np.linalg.lstsq(Z, np.clip(y, -4, 4), rcond=None)[0]
+        if kind == "number":
+            return start
+
+        def check(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            # |t| smoothed within a thousandth: what it moves is far below a standard error
+            t, h = Z @ theta - y, 1e-3
+            root = np.sqrt(t * t + h * h)
+            return float(root.sum()), Z.T @ (t / root)
+
+        return np.asarray(optimize.minimize(check, start, jac=True, method="BFGS").x)
+    theta = np.zeros(3)
+    for _ in range(30):
+        u = Z @ theta
+        if kind == "label":
+            mean, weight = special.expit(u), special.expit(u) * special.expit(-u)
+            pull = y - mean
+        else:
+            rate = np.exp(u)
+            mean = stats.poisson.sf(np.arange(8)[:, None], rate).sum(axis=0)
+            weight, pull = rate * stats.poisson.cdf(7, rate), np.minimum(y, 8) - mean
+        theta = theta + np.linalg.solve((Z * weight[:, None]).T @ Z, Z.T @ pull)
+    return theta
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimate_is_that_without_privacy_up_to_its_noise(kind: str) -> None:
+    """At 60,000 records, over four noises: the mean error in units of the privacy error alone stays within 4.5 of its own."""
+    plan, (X, y) = plan_of(kind, N, LARGE), table_of(kind, N, 21)
+    exact, scores = without_privacy(kind, X, y), []
+    for seed in range(4):
+        result = run(plan, (X, y), seed)
+        assert result.given.all()
+        assert result.reached
+        assert result.standard_errors == pytest.approx(np.full(3, result.standard_errors.mean()), rel=0.6)
+        # least squares is moved by shortened scores, which the sampling error has room for
+        scores.append((result.estimate - exact) / np.hypot(result.errors[1], 0.1 * result.errors[0]))
+        assert np.abs(result.estimate - TRUTH).max() <= 5.0 * result.standard_errors.max()
+        assert result.standard_errors.max() <= 0.02
+    assert np.abs(np.mean(scores, axis=0)).max() <= 4.5 / math.sqrt(4)
+    assert np.abs(scores).max() <= 5.0
+
+
+def squared_scores(kind: str, repetitions: int, factor: float = 1.0) -> np.ndarray:
+    """Return squared errors over variances on tables of their own, standard errors times ``factor``."""
+    plan, found = plan_of(kind, 4000, od.ApproxDP(1.5, 1e-6)), []
+    for seed in range(repetitions):
+        result = run(plan, table_of(kind, 4000, 100 + seed), seed)
+        assert result.given.all()
+        found.append(((result.estimate - TRUTH) / (factor * result.standard_errors)) ** 2)
+    return np.array(found)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["number", "label"])
+def test_errors_cover_and_halved_errors_do_not(kind: str) -> None:
+    """40 fits of 3 coefficients. Their mean squared score is χ² over its degrees of freedom; α = 1e-6 above.
+
+    Coefficients are nearly independent. Standard errors may be up to a third too long: allowances are part of them.
+    """
+    scores = squared_scores(kind, 40)
+    degrees = scores.size
+    longest = stats.chi2.isf(1e-6, degrees) / degrees
+    shortest = stats.chi2.ppf(1e-6, degrees) / degrees / 1.33**2
+    assert shortest < scores.mean() < longest
+    assert 4.0 * scores.mean() > longest  # the planted fault: halved standard errors
+    assert np.mean(scores <= stats.norm.ppf(0.975) ** 2) >= stats.binom.ppf(1e-6, degrees, 0.95) / degrees
+    assert np.mean(4.0 * scores <= stats.norm.ppf(0.975) ** 2) < stats.binom.ppf(1e-6, degrees, 0.95) / degrees
+
+
+# Heavy tails
+
+
+def heavy(tails: float | None) -> StepsResult:
+    return run(plan_of("number", 4000, bound=20.0), table_of("number", 4000, 5, tails=tails))
+
+
+def test_heavy_tails_are_named_and_light_ones_are_not() -> None:
+    light, tailed = heavy(None), heavy(1.1)
+    assert light.reached
+    assert light.remark == ""
+    assert light.estimand == "least-squares coefficients"
+    assert not tailed.reached
+    assert tailed.limited > 0.5 >= light.limited
+    assert "influence" in tailed.remark
+    assert tailed.share_limited[0] > 0.01
+
+
+def test_limited_counts_no_noise_as_scores() -> None:
+    """A count within two deviations of 0 is none."""
+    result = heavy(None)
+    assert result.published.count is not None
+    noise = result.problem.sizes.count_noise
+    for count, is_zero in ((-3.0, True), (0.0, True), (1.9, True), (9.0, False)):
+        published = replace_count(result, count * noise)
+        assert (published.limited == 0.0) is is_zero
+
+
+def replace_count(result: StepsResult, count: float) -> StepsResult:
+    return replace(result, published=replace(result.published, count=np.array([count])))
+
+
+def test_misfit_between_both_averages_widens_the_privacy_part() -> None:
+    result = heavy(None)
+    moved = replace(result, published=replace(result.published, early=result.published.step + 0.5))
+    assert moved.specification > 10.0 * max(1.0, result.specification)
+    assert (np.diag(moved.parts[1]) >= np.diag(result.parts[1])).all()
+    assert moved.errors[1].max() > 2.0 * result.errors[1].max()
+
+
+# Units and tests
+
+
+def test_units_carry_estimate_errors_and_reach_alike() -> None:
+    result = run(plan_of("number", 4000), table_of("number", 4000, 6))
+    change, scale, shift = np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 1.0]]), np.array([3.0, 1.0]), np.array([0.5, -1.0])
+    moved = result.in_units(change, scale, shift)
+    full: Any = scale[:, None] * change
+    assert moved.estimate == pytest.approx(full @ result.estimate + shift)
+    assert moved.covariance == pytest.approx(full @ result.covariance @ full.T)
+    assert result.reach(change, 0.95) == pytest.approx(
+        1.959964 * np.sqrt(np.diag(change @ result.covariance @ change.T))
+    )
+
+
+def test_wald_test_finds_an_effect_and_not_a_missing_one() -> None:
+    result = run(plan_of("label", 20_000), table_of("label", 20_000, 8))
+    statistic, degrees, p = result.wald([0, 1])
+    assert degrees == 2
+    assert statistic > 30.0
+    assert p < 1e-6
+    centered = result.in_units(np.eye(3)[:2], np.ones(2), -TRUTH[:2])
+    assert centered.wald([0, 1])[2] > 1e-4
+
+
+def test_posterior_has_the_moments_of_the_estimate() -> None:
+    result = run(plan_of("number", 4000), table_of("number", 4000, 6))
+    draws = result.posterior(20_000, np.random.default_rng(1))
+    assert draws.mean(axis=0) == pytest.approx(
+        result.estimate, abs=5.0 * result.standard_errors.max() / math.sqrt(20_000)
+    )
+    assert np.cov(draws.T) == pytest.approx(result.covariance, abs=0.06 * result.covariance.max())
