@@ -66,6 +66,7 @@ class Plain:
         self.n, self.d = v.shape
         self.p = self.d + 1
         self.linear = kind in ("number", "quantile")
+        self.factor = 1.0
 
     def squares(self, rows: Array, name: str, radius: float, noise: Deviates) -> Array:
         rows = cut(rows, radius)
@@ -115,12 +116,14 @@ class Plain:
             root, across, residual = turn, turn.T @ second[:d, d] / unit, 1.0
             shrink = s**2 / 2.0 * np.sum(1.0 / raised) / unit**2
             doubt, most_doubt = s * math.sqrt((d + 1) / 2.0) / raised, 0.3
-        self.spread = np.maximum(values, 0.25 * edge) / raised
+        self.spread, self.spread_noise = np.maximum(values, 0.25 * edge) / raised, s / raised
         kept = shrunk(across, shrink)
         self.doubt = np.append(doubt, 0.05) if self.linear else np.full(d + 1, min(most_doubt, 0.5))
         carried = np.sqrt(raised) * (axes.T @ slopes)
         self.start(kept, residual, carried, centre[d], unit, bool(q["design_noise"]))
         self.z = np.column_stack([(self.v - centre[:d]) @ root, np.ones(n)])
+        if q["tail_noise"]:
+            self.choose(noise)
         # both series of steps
         theta, early = self.series(self.begin, q["early_bound"], q["early_noise"], 12, 4, noise)
         _, step = self.series(theta, q["step_bound"], q["step_noise"], 30, 0, noise)
@@ -128,6 +131,24 @@ class Plain:
         if q["count_noise"]:
             noise.vector([0.0], 1.0, q["count_noise"])  # the count moves neither estimate nor errors
         return self.result(centre, root, early, step, scores, noise)
+
+    def choose(self, noise: Deviates) -> None:
+        """Choose the bound by three noisy counts of long scores, halving eight bounds each time."""
+        q, bounds = self.q, [0.09375, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.75, 1.0]
+        lengths = np.linalg.norm(self.scores(self.begin), axis=1)
+        for _ in range(3):
+            half = len(bounds) // 2
+            longer = (lengths > bounds[half - 1] * q["step_bound"]).sum()
+            seen = float(noise.vector([longer], 1.0, q["tail_noise"])[0])
+            bounds = bounds[half:] if seen > q["tail_target"] else bounds[:half]
+        self.factor = bounds[0]
+        for name in ("early_bound", "early_noise", "step_bound", "step_noise"):
+            q[name] *= self.factor
+        squared = min(1.0, q["step_bound"] / q["covariance_radius"])
+        q["covariance_radius"], q["covariance_noise"] = (
+            squared * q["covariance_radius"],
+            squared**2 * q["covariance_noise"],
+        )
 
     def start(self, kept: Array, residual: float, carried: Array, centre: float, unit: float, measured: bool) -> None:
         explained, least = float(kept @ kept), 0.3 / math.sqrt(self.n)
@@ -194,7 +215,7 @@ class Plain:
         usual = self.n * {"number": 1.0, "label": 0.15, "count": 1.0, "quantile": 0.4}[self.kind]
         least = {"number": 2.0, "quantile": 5.0}.get(self.kind, 2.5)
         damping = max(least, self.p * (noise / usual) ** 2 / (2.0 * 0.7**2))
-        damping, places = min(damping, steps / 2.0), []
+        damping, places, first = min(damping, steps / 2.0), [], theta
         for _ in range(steps):
             matrix, mean = self.expected(theta)
             values, axes = np.linalg.eigh(matrix)
@@ -206,12 +227,18 @@ class Plain:
                 move /= max(1.0, math.sqrt(move[:-1] @ (self.spread * move[:-1]) + move[-1] ** 2))
             theta = theta + move
             places.append(theta)
-        return theta, np.mean(places[skipped:], axis=0)
+        average = np.mean(places[skipped:], axis=0)
+        if self.kind != "number" and skipped == 0:
+            average = average + (min(damping, 5.0) - 1.0) * (theta - first) / steps
+        return theta, average
 
     def result(self, centre: Array, root: Array, early: Array, step: Array, scores: Array, noise: Deviates) -> Fit:
         q, n, p = self.q, self.n, self.p
         expected, mean = self.expected(step)
         information = expected
+        if self.kind == "number":
+            kept = np.sqrt(np.maximum(1.0 - self.spread_noise / self.spread, 0.5))
+            information = np.diag(np.append(kept, 1.0)) @ expected @ np.diag(np.append(kept, 1.0))
         if q["information_noise"]:
             if self.kind == "quantile":
                 w = (np.abs((self.r - self.centre) / self.unit - self.z @ step) <= 0.5) * 1.0
@@ -237,7 +264,10 @@ class Plain:
         moved = information @ (step - early)
         ratio = moved @ moved / (p * (late**2 + first**2))
         apart = change @ (step - early)
-        privacy = late**2 * answer @ answer.T + max(0.0, 1.0 - 1.0 / max(ratio, 1e-9)) * np.outer(apart, apart)
+        share = max(0.0, 1.0 - 1.0 / max(ratio, 1e-9))
+        if self.factor < 1.0:  # at most twice the noise, in Mahalanobis's distance over the square root of p
+            share = min(share, 4.0 * p * late**2 / max(moved @ moved, 1e-300))
+        privacy = late**2 * answer @ answer.T + share * np.outer(apart, apart)
         sampling = answer @ covariance @ answer.T
         return Fit(change @ step + shift, np.sqrt(np.diag(sampling)), np.sqrt(np.diag(privacy)))
 

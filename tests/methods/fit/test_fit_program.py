@@ -17,7 +17,7 @@ from onedraw.mechanisms import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import run as running
 from onedraw.methods.fit.run import FitBySteps, Stages
-from onedraw.methods.fit.sizes import StepNumbers, stages_of
+from onedraw.methods.fit.sizes import stages_of
 from onedraw.plans import Plan
 from onedraw.samplers import seeded_generator
 
@@ -48,15 +48,15 @@ class Answers:
         return self._answer(sums, lambda: self.source.triangle(sums, steps, noise))
 
 
-def sums_of(plan: Plan, tables: Any, seed: int = 4) -> list[list[list[int]]]:
-    """Return every whole sum of each table, all of them at the coordinates and coefficients of the first."""
+def sums_of(plan: Plan, tables: Any, seed: int = 4) -> tuple[list[list[list[int]]], list[np.ndarray]]:
+    """Return every whole sum of each table, all of them at the coordinates and coefficients of the first, and the answers."""
     answers = Answers(Deviates(seed))
     found = []
     for table in tables:
         answers.sums = []
         Stages(plan.target(plan.model.summarise(table)), answers).run()
         found.append(answers.sums)
-    return found
+    return found, answers.given
 
 
 def distance(first: list[int], second: list[int], squares: bool) -> float:
@@ -70,18 +70,20 @@ def distance(first: list[int], second: list[int], squares: bool) -> float:
 def departures(plan: Plan, tables: Any) -> list[float]:
     """Return each sum's change between two tables as a share of what the promise allows a person's records."""
     setting, problem = plan.mechanism.setting(plan.request), plan.mechanism.problem(plan)  # type: ignore[attr-defined]
-    numbers = StepNumbers.from_dict(plan.parameters, "it")
-    names = [name for name, times in parts_of(plan) for _ in range(times)]
+    names = names_of(plan)
+    (first, second), answers = sums_of(plan, tables)
+    counts = [float(answer[0]) for name, answer in zip(names, answers, strict=True) if name == "tail"]
+    numbers = problem.with_bound(np.array(counts) if counts else None).sizes
+    one = running.vector_steps(1.0, problem.n)
     lattice = {
-        "mean": 2.0**30, "count": running.vector_steps(1.0, problem.n),
+        "mean": 2.0**30, "tail": one, "count": one,
         "early": running.vector_steps(numbers.early_bound, problem.n),
         "step": running.vector_steps(numbers.step_bound, problem.n),
     }  # fmt: skip
     radii = {"moments": "moment_radius", **{name: f"{name}_radius" for name in ("design", "information", "covariance")}}
     lattice |= {
-        name: running.gram_steps(plan.parameters[radius] ** 2, problem.n) ** 2 for name, radius in radii.items()
+        name: running.gram_steps(getattr(numbers, radius) ** 2, problem.n) ** 2 for name, radius in radii.items()
     }
-    first, second = sums_of(plan, tables)
     found = []
     for name, stage, one, other in zip(names, stages_of(setting, numbers), first, second, strict=True):
         allowed = Fraction(setting.records) * Fraction(stage.reach) * Fraction(lattice[name])
@@ -90,9 +92,13 @@ def departures(plan: Plan, tables: Any) -> list[float]:
 
 
 def parts_of(plan: Plan) -> list[tuple[str, int]]:
-    times = {"early": 12, "step": 30}
-    order = ("mean", "moments", "design", "early", "step", "count", "information", "covariance")
+    times = {"tail": 3, "early": 12, "step": 30}
+    order = ("mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
     return [(name, times.get(name, 1)) for name in order if plan.parameters[f"{name}_noise"]]
+
+
+def names_of(plan: Plan) -> list[str]:
+    return [name for name, times in parts_of(plan) for _ in range(times)]
 
 
 def ends(kind: str, side: int) -> Any:
@@ -116,7 +122,8 @@ def test_neighbors_move_every_sum_within_its_sensitivity(kind: str, records: int
     found = departures(plan, tables)
     assert max(found) <= 1.0 + 1e-12
     assert found[0] > 0.9  # opposite corners are as far apart as the mean allows
-    assert min(found[1:43]) > 0.0  # the record takes part in every one
+    rows = "moments", "design", "early", "step"
+    assert min(moved for moved, name in zip(found, names_of(plan), strict=True) if name in rows) > 0.0
 
 
 ODD = [
@@ -271,4 +278,4 @@ def test_fit_agrees_with_plain_numpy(kind: str, epsilon: float) -> None:
     error = np.sqrt(plain.sampling**2 + plain.privacy**2)
     assert np.abs(result.estimate - plain.estimate).max() <= (5e-3 if kind == "quantile" else 1e-3) * error.min()
     assert sampling == pytest.approx(plain.sampling, rel=1e-3)
-    assert privacy == pytest.approx(plain.privacy, rel=1e-3)
+    assert privacy == pytest.approx(plain.privacy, rel=1e-2 if kind == "quantile" else 1e-3)

@@ -76,7 +76,7 @@ def test_edited_stages_are_rejected(released: Release) -> None:
     certificate, plan = released.certificate, released.plan
     stages = certificate.draw.stages
     assert stages is not None
-    free = {"early", "count", "covariance"}
+    free = {"tail", "early", "count", "covariance"}
     for name in stages:
         edits = {
             "added to": [value + 1.0 for value in stages[name]], "shortened": stages[name][:-1],

@@ -24,6 +24,7 @@ from onedraw.mechanisms import Plan
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import First, Where, first_of, where_of
 from onedraw.methods.fit.run import Stages
+from onedraw.methods.fit.sizes import choose_factor
 from onedraw.methods.fit.steps import walk
 from onedraw.privacy import Promise
 from onedraw.samplers.noise import Noise
@@ -33,8 +34,11 @@ from .case import Case, eligible
 from .fits import Declared, neighbours
 from .staged import EACH_STAGE, Moves, Recorded, lower_triangle, shortened
 
-EARLY, FULL = 12, 30
-"""Steps with half the bound and with the full one, as proof.md has them."""
+EARLY, FULL, COUNTS = 12, 30, 3
+"""Steps with half the bound and with the full one, and counts that choose it, as proof.md has them."""
+
+FAR = 2.0
+"""Times the bound, beyond which scores are counted."""
 
 WINDOW, LARGEST_INFORMATION = 0.5, 4.0
 """Half-width in which the density at a quantile is counted, and the largest information of a count."""
@@ -134,8 +138,10 @@ def replay_steps(
 
 
 def _departures(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> list[str]:
-    times = {"early": EARLY, "step": FULL}
-    sizes = [size for part, size in plan.mechanism.stage_sizes(plan).items() for _ in range(times.get(part, 1))]
+    times = {"early": EARLY, "step": FULL}  # one number of the tail is published at a time
+    sizes: list[int] = []
+    for part, size in plan.mechanism.stage_sizes(plan).items():
+        sizes += [1] * COUNTS if part == "tail" else [size] * times.get(part, 1)
     if [len(seen) for seen, *_ in recorded.sums] != sizes or recorded.reals:
         return ["other parts ran than the plan's"]
     found, rows = [], len(declared.rows)
@@ -175,6 +181,21 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     first = first_of(problem, mean, moments)
     design = squares("design", lambda: declared.design(first), numbers["design_radius"])
     where = where_of(problem, first, design)
+    counts: list[Array] = []
+
+    def longer(theta: Array, bound: float) -> Callable[[], Array]:
+        return lambda: np.array([np.sum(_lengths(declared.scores(where, theta)) > bound)])
+
+    def ask(factor: float) -> float:
+        answer = add("tail", longer(where.start, factor * numbers["step_bound"]), 1.0, False)
+        assert answer is not None
+        counts.append(answer)
+        return float(answer[0])
+
+    if numbers["tail_noise"]:
+        choose_factor(ask, numbers["tail_target"])
+        problem = problem.with_bound(np.concatenate(counts))
+        numbers = problem.numbers
     names = iter(["early"] * EARLY + ["step"] * FULL)
 
     def gradient(theta: Array, bound: float, noise: float) -> Array:
@@ -185,8 +206,7 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
         return answer
 
     theta = walk(problem, where, gradient).step
-    longest = numbers["step_bound"]
-    add("count", lambda: np.array([np.sum(_lengths(declared.scores(where, theta)) > longest)]), 1.0, False)
+    add("count", longer(theta, FAR * numbers["step_bound"]), 1.0, False)
     squares("information", lambda: declared.informing(where, theta), numbers["information_radius"])
     squares("covariance", lambda: declared.scores(where, theta), numbers["covariance_radius"])
     return found
@@ -201,7 +221,8 @@ class StepsCase(staged.StagedCase):
     """Averaged steps with the moments before and what standard errors are made of after them."""
 
     noises: ClassVar[tuple[str, ...]] = tuple(
-        f"{part}_noise" for part in ("mean", "moments", "design", "early", "step", "count", "information", "covariance")
+        f"{part}_noise"
+        for part in ("mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
     )
 
     @property
@@ -223,7 +244,8 @@ class StepsCase(staged.StagedCase):
             "mean": mean,
             "moments": squares("moment_radius", mean[1]),
             "design": squares("design_radius", mean[1]),
-            # steps have noises of their own: together they move as far as √times one of them
+            # counts and steps have noises of their own: together they move as far as √times one of them
+            "tail": (math.sqrt(COUNTS), 1, None),
             "early": (math.sqrt(EARLY) * 2.0 * numbers["early_bound"], size, None),
             "step": (math.sqrt(FULL) * 2.0 * numbers["step_bound"], size, None),
             "count": (1.0, 1, None),

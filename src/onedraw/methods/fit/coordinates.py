@@ -7,7 +7,7 @@ own axes, z = (Tᵀz₀, 1): second moments are then diagonal with known noise, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.sums.exact_sums import symmetric
 
 from .scores import Score
-from .sizes import STEPS, StepNumbers
+from .sizes import LARGEST_DESIGN_EDGE, STEPS, StepNumbers, choose_factor
 
 FLOOR = {"number": 0.4, "quantile": 0.4, "label": 0.8, "count": 0.8}
 """Eigenvalues of the first second moments are raised to this share of their noise's edge."""
@@ -49,6 +49,8 @@ class StepsProblem:
     layout: Layout
     score: Score
     sizes: StepNumbers
+    factor: float = 1.0
+    """The share of the longest bound to which `sizes` shorten scores."""
 
     pure = False
 
@@ -68,16 +70,26 @@ class StepsProblem:
     def shortage(self) -> float:
         """Return how many times more records columns that vary as usual would need to be given intervals; at most 1 if none.
 
-        For numbers their moments must stand out of the noise, in measured coordinates. Otherwise a standardized effect must
-        be known better than a weak prior says it (`PLAUSIBLE`, `LARGEST_PRIOR`).
+        For numbers and quantiles their moments must stand out of the noise, in measured coordinates. Otherwise a standardized
+        effect must be known better than a weak prior says it (`PLAUSIBLE`, `LARGEST_PRIOR`).
         """
         sizes, score = self.sizes, self.score
-        if score.kind == "number":
+        if score.continuous:
+            if not sizes.design_noise:
+                return DESIGN_FLOOR * LARGEST_DESIGN_EDGE[score.kind]
             edge = sizes.design_noise * math.sqrt(self.layout.columns + 1.0) / self.n
             return DESIGN_FLOOR * edge
         information = score.information if score.kind != "count" else 1.0
         noise = sizes.step_noise / math.sqrt(STEPS) / (self.n * information)
         return noise / (PLAUSIBLE * math.sqrt(LARGEST_PRIOR / (1.0 - LARGEST_PRIOR)))
+
+    def with_bound(self, counts: Array | None) -> StepsProblem:
+        """Return the problem with the bound of scores that published counts of long ones choose."""
+        if counts is None:
+            return self
+        answers = iter(counts)
+        factor = choose_factor(lambda _: float(next(answers)), self.sizes.tail_target)
+        return replace(self, sizes=self.sizes.at(factor), factor=factor)
 
     @cached_property
     def numbers(self) -> dict[str, float]:
@@ -123,6 +135,8 @@ class Where:
     """Second moments of z without the intercept, in its own axes."""
     doubt: Array
     """Noise of those, as a share of the information, one for each coefficient."""
+    spread_noise: Array
+    """Standard deviation of the noise of each `spread`."""
     weak: Array
     """Whether a direction's moments may be noise alone."""
 
@@ -177,7 +191,7 @@ def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where
     weak = np.append(values < DESIGN_FLOOR * edge, np.zeros(int(problem.layout.intercept), dtype=bool))
     unit, score_scale, start = _start(problem, first, kept, residual, np.sqrt(raised) * (axes.T @ first.slopes), design)
     return Where(
-        first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, doubt, weak
+        first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, doubt, noise / raised, weak
     )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ A direction of the columns has variance λ. Measured coordinates stretch it by g
 information I and score variance K of a record:
 
     sampling variance   K/(nI²λ)        privacy   (σ/(nIλg))²       per direction, in the columns' units
+
+σ follows from the bound of scores that tails of the usual kind would choose (`usual_factor`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from scipy import special
 
 from .coordinates import DESIGN_FLOOR, FLOOR, LEAST_VARIANCE, StepsProblem
 from .scores import NODES, WEIGHTS, Score
-from .sizes import STEPS
+from .sizes import FACTORS, STEPS
 
 
 def expected_errors(
@@ -30,7 +32,8 @@ def expected_errors(
     effect, noise : float
         Standard deviations of the linear predictor and of a number about it, in units of the response.
     """
-    layout, sizes, n = problem.layout, problem.sizes, problem.n
+    layout, n = problem.layout, problem.n
+    sizes = problem.sizes.at(usual_factor(problem))
     d = layout.columns
     spread = filled**2 / (3.0 if layout.ball is None else d)
     variance = spread * np.array([1.0 + (d - 1) * correlation, 1.0 - correlation])
@@ -52,6 +55,20 @@ def expected_errors(
     privacy = np.minimum(privacy, largest)
     share = unit**2 * count / count.sum() / (layout.ball or 1.0) ** 2
     return math.sqrt(float(share @ (sampling + privacy))), math.sqrt(float(share @ sampling)), 0.0
+
+
+USUAL_TAIL = {"number": 1.0, "label": 0.4, "count": 1.0, "quantile": 0.25}
+"""Unit of β in the share e^{−1/2 − 1.1β} of scores that are longer than β√p, the usual one of real tables."""
+
+
+def usual_factor(problem: StepsProblem) -> float:
+    """Return the share of the longest bound that a table with usual tails would choose."""
+    sizes = problem.sizes
+    if not sizes.tail_noise:
+        return 1.0
+    beta = USUAL_TAIL[problem.score.kind] * max(math.log(problem.n / sizes.tail_target) - 0.5, 0.0) / 1.1
+    wanted = beta * math.sqrt(problem.size) / sizes.step_bound
+    return next((factor for factor in FACTORS if factor >= wanted), 1.0)
 
 
 def _record(score: Score, effect: float, noise: float) -> tuple[float, float, float]:

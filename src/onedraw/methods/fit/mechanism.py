@@ -7,6 +7,7 @@ it is GaussianDP(μ) with μ² the sum over the parts. Theorem and proof: proof.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ from .expected_error import expected_errors
 from .result import StepsPublished, StepsResult
 from .run import FitBySteps, StepsTarget
 from .scores import score_of
-from .sizes import EARLY_STEPS, STEPS, Setting, StepNumbers, numbers_for, stages_of
+from .sizes import EARLY_STEPS, FACTORS, STEPS, TAIL_COUNTS, Setting, StepNumbers, numbers_for, stages_of
 
 LARGEST_EDGE = 0.2
 """The spectral edge of the moments' noise, in squared half-ranges, beyond which most columns drown: a column that fills its range
@@ -32,6 +33,10 @@ evenly has variance 1/3."""
 
 LARGEST_COUNT_NOISE = 0.1
 """Standard deviation of the mean count's noise, beyond which steps would begin too far from rates below one."""
+
+LARGEST_PREDICTOR_NOISE = 0.8
+"""Standard deviation of the noise in a record's log-odds, about that of the log-odds themselves on many tables, beyond which
+classes are predicted worse than by a perturbed mode."""
 
 FIXED = "the columns, their bounds and levels, the response's bounds or classes"
 """What the caller fixes without looking at the records."""
@@ -84,6 +89,12 @@ class AveragedSteps(FitMechanism):
                 f"With n = {request.n:,} and {request.budget}, a mean count below one would drown in its noise. Use a smaller "
                 f"largest=, more records or a larger ε{_instead(request.model)}."
             )
+        drowned = predictor_noise(setting, numbers) if setting.score.kind == "label" else 0.0
+        if drowned > LARGEST_PREDICTOR_NOISE:
+            raise PromiseRefused(
+                f"With n = {request.n:,} and {request.budget}, noise of {drowned:.2g} in the log-odds of every record would hide "
+                f"most effects of {setting.layout.columns} column(s). Use more records or a larger ε{_instead(request.model)}."
+            )
         return self._plan(request, setting, numbers)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -105,9 +116,10 @@ class AveragedSteps(FitMechanism):
         return Setting(layout, score, request.n, request.records_per_person)
 
     def _plan(self, request: Request, setting: Setting, numbers: StepNumbers) -> Plan:
-        check_lattice(stages_of(setting, numbers), request.n, request.budget)
+        ends = numbers, numbers.at(FACTORS[0])  # the longest and the shortest bound that may be chosen
+        check_lattice([stage for one in ends for stage in stages_of(setting, one)], request.n, request.budget)
         claims = [
-            f"scores are shortened to {numbers.early_bound:.6g} in {EARLY_STEPS} steps and to {numbers.step_bound:.6g} in {STEPS}",
+            _shortening(numbers),
             exact_sums.in_words(request.n),
             *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
         ]
@@ -133,7 +145,7 @@ class AveragedSteps(FitMechanism):
         setting, numbers = self.setting(plan.request), plan.parameters
         sizes = {
             "mean": setting.columns.count, "moments": setting.columns.entries, "design": setting.columns.entries,
-            "early": setting.size, "step": setting.size, "count": 1,
+            "tail": TAIL_COUNTS, "early": setting.size, "step": setting.size, "count": 1,
             "information": setting.triangle, "covariance": setting.triangle,
         }  # fmt: skip
         return {name: size for name, size in sizes.items() if numbers[f"{name}_noise"]}
@@ -156,11 +168,28 @@ class AveragedSteps(FitMechanism):
         )
 
 
+def _shortening(numbers: StepNumbers) -> str:
+    """Return to which length scores are shortened, in words."""
+    half, full = f"{numbers.early_bound:.6g} in {EARLY_STEPS} steps", f"{numbers.step_bound:.6g} in {STEPS}"
+    if not numbers.tail_noise:
+        return f"scores are shortened to {half} and to {full}"
+    return (
+        f"scores are shortened to at most {half} and {full}; {TAIL_COUNTS} noisy counts choose the length, down to "
+        f"{FACTORS[0]:g} of that, and noise is smaller in the same ratio"
+    )
+
+
 def _instead(model: Any) -> str:
     """Return what else fits a model, to be added to a remedy."""
     if model.fit_loss is not None:
         return ", or PerturbedMode()"
     return ", or LogCoshRegression with a perturbed mode" if isinstance(model, OrdinaryLeastSquares) else ""
+
+
+def predictor_noise(setting: Setting, numbers: StepNumbers) -> float:
+    """Return the deviation of the noise in the linear predictor of a usual record."""
+    noise = numbers.step_noise / math.sqrt(STEPS)
+    return math.sqrt(setting.size) * noise / (setting.n * setting.score.information)
 
 
 def promise_of(setting: Setting, numbers: StepNumbers) -> GaussianDP:

@@ -9,11 +9,14 @@ imply as far as their noise is large (James and Stein 1961):
 
 **Allowance.** The early steps shorten scores to half the bound. Where scores have tails, both averages differ. If tails fall
 so that second moments exist, shortening to B moves the estimate by at most as much as lies between B/2 and B: the bias b(B)
-falls at least as 1/B. So the difference, as far as it is more than noise, is added to the standard errors.
+falls at least as 1/B. So the difference, as far as it is more than noise, is added to the standard errors. Where counts chose
+the bound, few scores are longer, and shortening moves the estimate about as much as noise does (sizes.py): then at most
+`LARGEST_ALLOWANCE` times as much is added.
 
-**What is estimated.** `limited` says how many standard errors the shortened scores might move the estimate if all pointed the
-same way, from the published count of them. Above `LARGEST_LIMITED` the estimate is *named*: least squares, or maximum
-likelihood, with the influence of each record limited.
+**What is estimated.** Scores longer than twice the bound are counted, with noise. If there are more than noise explains
+(`LARGEST_COUNT`), tails are so long that shortening may move the estimate by more than the allowance sees, and the estimate is
+*named*: least squares, or maximum likelihood, with the influence of each record limited. `limited` says by how many standard
+errors those scores might move it if all pointed the same way.
 """
 
 from __future__ import annotations
@@ -43,14 +46,19 @@ from .coordinates import (
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
 
-PARTS = ("mean", "moments", "design", "early", "step", "count", "information", "covariance")
+PARTS = ("mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
 
 WEAK_SHARE = 0.05
-"""A coefficient of a line has no interval if directions whose moments may be noise carry more than this share of it; of others
+"""A coefficient of a line or a quantile has no interval if directions whose moments may be noise carry more than this share of it; of others
 see `coordinates.LARGEST_PRIOR`."""
 
-LARGEST_LIMITED = 0.5
-"""Standard errors by which shortened scores might move the estimate before it is named."""
+FAR, LARGEST_COUNT = 2.0, 1.0
+"""Scores longer than this many times the bound are counted, and more of them than this many deviations of the count's noise name
+the estimate. Of tails that fall with the square of the length a quarter of `sizes.TAIL_TARGET` is beyond twice the bound: about
+one deviation. Tails that fall faster leave fewer."""
+
+LARGEST_ALLOWANCE = 2.0
+"""Deviations of the noise, in the norm of all coefficients together, that the allowance is at most where counts chose the bound."""
 
 LEAST_INFORMATION, LEAST_COVARIANCE = 0.01, 0.1
 """Eigenvalues of the information and of the covariance are raised to these shares of what is expected."""
@@ -63,6 +71,7 @@ class StepsPublished:
     mean: Array | None
     moments: Array
     design: Array | None
+    tail: Array | None
     early: Array
     step: Array
     count: Array | None
@@ -93,6 +102,7 @@ class StepsResult(NormalEstimates):
     @classmethod
     def of(cls, problem: StepsProblem, published: StepsPublished) -> StepsResult:
         """Return the result for encoded rows, responses in their declared unit."""
+        problem = problem.with_bound(published.tail)
         where = where_of(problem, first_of(problem, published.mean, published.moments), published.design)
         return cls(problem, published, where, *encoded_map(problem, where))
 
@@ -118,10 +128,20 @@ class StepsResult(NormalEstimates):
         problem, sizes = self.problem, self.problem.sizes
         expected, mean = information_at(problem, self.where, self.published.step)
         if self.published.information is None:
-            return expected
+            return self._cautious(expected)
         measured = symmetric(self.published.information, problem.size)
         scale = float(np.clip((expected * measured).sum() / (expected**2).sum(), 0.3, 2.0))
         return _at_least(_drawn(measured, scale * expected, sizes.information_noise), LEAST_INFORMATION * mean)
+
+    def _cautious(self, information: Array) -> Array:
+        """Return a line's information with every second moment one deviation of its noise lower, at most halved.
+
+        Directions that seem to vary enough for an interval are those whose noise was lucky.
+        """
+        spread = self.where.spread
+        kept = np.sqrt(np.maximum(1.0 - self.where.spread_noise / np.maximum(spread, 1e-300), 0.5))
+        kept = np.append(kept, np.ones(int(self.problem.layout.intercept)))
+        return np.asarray(kept[:, None] * information * kept)
 
     @cached_property
     def _covariance(self) -> Array:
@@ -164,8 +184,13 @@ class StepsResult(NormalEstimates):
 
     @property
     def _misfit(self) -> float:
-        """Return the share of that difference which is more than noise."""
-        return max(0.0, 1.0 - 1.0 / max(self.specification, 1e-9))
+        """Return the share of that difference, squared, which is more than noise and is allowed for."""
+        apart = max(self.specification, 1e-9)
+        found = max(0.0, 1.0 - 1.0 / apart)
+        if self.problem.factor == 1.0:
+            return found
+        noise, early = self._noise
+        return min(found, LARGEST_ALLOWANCE**2 / (apart * (1.0 + (early / noise) ** 2)))
 
     @property
     def informed(self) -> bool:
@@ -178,7 +203,7 @@ class StepsResult(NormalEstimates):
         weak = self.change[:, self.where.weak] ** 2
         share = weak.sum(axis=1) / np.maximum((self.change**2).sum(axis=1), 1e-300)
         told = np.abs(self.change).sum(axis=1) > 0.0
-        if self.problem.score.kind == "number":
+        if self.problem.score.continuous:
             return np.asarray(told & (share <= WEAK_SHARE))
         return np.asarray(told & (self._prior_shares <= LARGEST_PRIOR))
 
@@ -212,12 +237,11 @@ class StepsResult(NormalEstimates):
 
     @property
     def limited(self) -> float:
-        """Return by how many standard errors shortened scores might move a coefficient, if all pointed the same way."""
+        """Return by how many standard errors scores far beyond the bound might move a coefficient, if all pointed the same way."""
         if self.published.count is None:
             return 0.0
         sizes, p = self.problem.sizes, self.problem.size
-        count = max(0.0, float(self.published.count[0]) - 2.0 * sizes.count_noise)
-        moved = count * sizes.step_bound / math.sqrt(p * self.problem.n)
+        moved = max(0.0, float(self.published.count[0])) * sizes.step_bound / math.sqrt(p * self.problem.n)
         sampling, privacy = (np.diag(part) for part in self.parts)
         usable = sampling > 0.0
         ratio = float(np.median(np.sqrt((sampling + privacy)[usable] / sampling[usable]))) if usable.any() else 1.0
@@ -226,11 +250,12 @@ class StepsResult(NormalEstimates):
     @property
     def reached(self) -> bool:
         """Return whether the coefficients are those of least squares, maximum likelihood or the quantile itself."""
-        return self.limited <= LARGEST_LIMITED
+        count = self.published.count
+        return count is None or bool(count[0] <= LARGEST_COUNT * self.problem.sizes.count_noise)
 
     @property
     def share_limited(self) -> tuple[float, float]:
-        """Return the share of records whose score is shortened, and its noise."""
+        """Return the share of records whose score is longer than twice the bound, and its noise."""
         count = 0.0 if self.published.count is None else float(self.published.count[0])
         return max(0.0, count) / self.problem.n, self.problem.sizes.count_noise / self.problem.n
 

@@ -26,8 +26,8 @@ from onedraw.samplers.randomness import OPERATING_SYSTEM
 from onedraw.samplers.sampler import Sample
 
 from .coordinates import StepsProblem, Where, first_of, where_of
-from .result import StepsPublished, StepsResult
-from .sizes import EARLY_STEPS, STEPS, StepNumbers
+from .result import FAR, StepsPublished, StepsResult
+from .sizes import EARLY_STEPS, STEPS, TAIL_COUNTS, StepNumbers, choose_factor
 from .steps import walk
 from .sums import ClippedScores, DesignMoments, Information, LongScores, Responses, ScoreCovariance, StepRows
 
@@ -92,7 +92,7 @@ def passes_of(sizes: StepNumbers) -> int:
         sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
         sizes.count_noise, sizes.information_noise, sizes.covariance_noise,
     )  # fmt: skip
-    return sum(noise > 0.0 for noise in noises) + EARLY_STEPS + STEPS
+    return sum(noise > 0.0 for noise in noises) + TAIL_COUNTS * (sizes.tail_noise > 0.0) + EARLY_STEPS + STEPS
 
 
 @dataclass
@@ -119,17 +119,38 @@ class Stages:
             StepRows(problem.layout, problem.score), where.mean, where.root, where.centre, where.unit
         )
         self._rows, self._where = rows, where
+        tail = self._tail() if sizes.tail_noise else None
+        problem = problem.with_bound(tail)
+        sizes = problem.sizes
         path = walk(problem, where, self._gradient)
         count = None
         if sizes.count_noise:
-            fine = vector_steps(1.0, problem.n)
-            summed = rows.sum(LongScores(problem.score), fine, sizes.step_bound, path.step, where.score_scale)
-            count = self.noise.vector(summed, fine, sizes.count_noise)
+            count = self._longer(path.step, FAR * sizes.step_bound, sizes.count_noise)
         information = None
         if sizes.information_noise:
             information = self._matrix(Information(problem.score), path.step, sizes.information_radius, sizes.information_noise)  # fmt: skip
         covariance = self._matrix(ScoreCovariance(problem.score), path.step, sizes.covariance_radius, sizes.covariance_noise)  # fmt: skip
-        return StepsPublished(mean, moments, design, path.early, path.step, count, information, covariance)
+        return StepsPublished(mean, moments, design, tail, path.early, path.step, count, information, covariance)
+
+    def _tail(self) -> Array:
+        """Return the noisy counts of long scores at the start that choose the bound."""
+        sizes, where, found = self.target.problem.sizes, self._where, list[float]()
+        assert where is not None
+
+        def count(factor: float) -> float:
+            found.append(float(self._longer(where.start, factor * sizes.step_bound, sizes.tail_noise)[0]))
+            return found[-1]
+
+        choose_factor(count, sizes.tail_target)
+        return np.array(found)
+
+    def _longer(self, theta: Array, bound: float, noise: float) -> Array:
+        """Return the noisy number of scores that are longer than the bound."""
+        problem, where = self.target.problem, self._where
+        assert where is not None
+        fine = vector_steps(1.0, problem.n)
+        summed = self._rows.sum(LongScores(problem.score), fine, bound, theta, where.score_scale)
+        return self.noise.vector(summed, fine, noise)
 
     _rows: Any = field(default=None, init=False, repr=False)
     _where: Where | None = field(default=None, init=False, repr=False)

@@ -6,19 +6,27 @@ privacy: the promise is derived from the numbers that result (`mechanism.promise
 **How long a score may be.** Scores z·ψ are shortened to B = β√p (p coefficients, z of unit variance in every direction, ψ in
 residual deviations for numbers). With μ for the steps and information I a record, noise adds 4β²p/(μ²nI) to a
 coefficient's variance in units of its sampling variance. Shortening moves it by b(β) deviations of one record, which adds
-n·b(β)². With b(β) = b₀β^(−3/2) the sum is least at
+n·b(β)². With b(β) = b₀β^(−3/2), for tables with long tails, the sum is least at
 
     β = (3/2 · b₀²·n²μ²I/(4p))^(1/5).
 
-β grows without limit as n grows, so the estimate tends to least squares or maximum likelihood. The 3/2 and b₀ are rounded
-from real tables of the half that `benchmarks/populations` sets aside for this.
+This is the longest B. β grows without limit as n grows, so the estimate tends to least squares or maximum likelihood. The 3/2
+and b₀ are rounded from real tables of the half that `benchmarks/populations` sets aside for this.
+
+**How long scores are.** Most tables have shorter tails, and scores of the same length need less noise. N scores that are longer
+than B, by about γB each, move a coefficient by κγβN/√n sampling errors; on the tables of that half κ is 0.2 to 0.6 and γ 0.3 to
+1.5. Noise adds 2β√p/(μ√n). Both are alike where N = 2√p/(κγμ), about 8√p/μ, whatever n and the table are. `choose_factor`
+looks for that B by bisection, with noisy counts of longer scores (`TAIL_COUNTS`) at the start. Both directions of an error cost
+little: the sum is flat near its least value.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Self
 
 from onedraw.mechanisms.stages import MomentsStage, Spending, Stage, apart, stage_before
 from onedraw.models.moments.measured import Layout, MomentColumns
@@ -33,8 +41,23 @@ EARLY_SHARE, COVARIANCE_SHARE = 0.10, 0.06
 """Of μ²: the early steps, and the covariance of the scores."""
 
 COUNT_SHARE = {"number": 0.04, "label": 0.0, "count": 0.04, "quantile": 0.0}
-"""Of μ², for the count of shortened scores. Scores of labels and quantiles are bounded themselves, so that few records far out
-cannot make them long: what shortening leaves is covered by the allowance (`result`)."""
+"""Of μ², for the count of scores longer than twice the bound. Scores of labels and quantiles are bounded themselves, so that few
+records far out cannot make them long: what shortening leaves is covered by the allowance (`result`)."""
+
+TAIL_SHARE, TAIL_COUNTS = 0.04, 3
+"""Of μ², for the counts by which the bound is chosen, and how many counts: bisection over 2³ bounds."""
+
+FACTORS = (0.09375, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.75, 1.0)
+"""The bounds to choose from, as shares of the longest. All are short binary fractions."""
+
+TAIL_TARGET, LARGEST_TARGET = 8.0, 0.25
+"""About this many times √p/μ scores are to be longer than the bound (see above), and at most this share of the records."""
+
+LEAST_SEARCHED = {"number": 3.0, "label": 2.0, "count": 3.0, "quantile": 0.8}
+"""β from which a shorter bound is looked for. Below, the longest is short enough for all tables, and the counts would be noise."""
+
+UP = 1.0 + 2.0**-50
+"""Noise at a shorter bound is the same share of it, rounded up."""
 
 MOMENTS_SHARE = 0.12
 DESIGN_SHARE = {"number": 0.13, "label": 0.08, "count": 0.08, "quantile": 0.13}
@@ -62,10 +85,15 @@ INFORMATION_SQUARES, INFORMATION_EDGE = (1.5, 12.0), 0.4
 
 @dataclass(frozen=True)
 class StepNumbers(MomentsStage):
-    """Everything that runs, by name. Noises are standard deviations; 0 leaves a stage out."""
+    """Everything that runs, by name. Noises are standard deviations; 0 leaves a stage out.
+
+    Bounds of scores are the longest: `at` has those that run after a shorter one was chosen.
+    """
 
     design_noise: float = 0.0
     design_radius: float = 0.0
+    tail_noise: float = 0.0
+    tail_target: float = 0.0
     early_bound: float = 0.0
     early_noise: float = 0.0
     step_bound: float = 0.0
@@ -79,11 +107,25 @@ class StepNumbers(MomentsStage):
     @property
     def complete(self) -> bool:
         pairs = ("moment_radius", "moments_noise"), ("design_radius", "design_noise"), ("early_bound", "early_noise")
-        more = ("step_bound", "step_noise"), ("information_radius", "information_noise")
+        more = ("step_bound", "step_noise"), ("information_radius", "information_noise"), ("tail_target", "tail_noise")
         both = (*pairs, *more, ("covariance_radius", "covariance_noise"))
         given = [(getattr(self, bound) > 0.0, getattr(self, noise) > 0.0) for bound, noise in both]
         always = self.moments_noise and self.early_noise and self.step_noise and self.covariance_noise
         return bool(always and all(bound == noise for bound, noise in given))
+
+    def at(self, factor: float) -> Self:
+        """Return the numbers with scores shortened to this share of their longest bound.
+
+        Each noise keeps its ratio to what one record can move, or a larger one.
+        """
+        squared = min(1.0, self.step_bound * factor / self.covariance_radius)
+        return replace(
+            self,
+            early_bound=self.early_bound * factor, early_noise=self.early_noise * factor * UP,
+            step_bound=self.step_bound * factor, step_noise=self.step_noise * factor * UP,
+            covariance_radius=self.covariance_radius * squared,
+            covariance_noise=self.covariance_noise * squared**2 * UP,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,7 +165,10 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
     stage, _ = before(share=moments)
     information, count = INFORMATION_SHARE[kind], COUNT_SHARE[kind]
     steps = 1.0 - moments - design - EARLY_SHARE - information - COVARIANCE_SHARE - count
-    bound = beta(setting, mu * math.sqrt(steps)) * math.sqrt(p)
+    longest = beta(setting, mu * math.sqrt(steps))
+    tail = TAIL_SHARE if longest >= LEAST_SEARCHED[kind] else 0.0
+    steps -= tail
+    bound = longest * math.sqrt(p)
     information_square = 0.0
     if information:
         top = setting.score.largest_curvature
@@ -134,6 +179,8 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
         stage.mean_noise, stage.moments_noise, stage.moment_radius,
         spending.noise(design, k * apart(row_square, pure=False)) if design else 0.0,
         math.sqrt(row_square) if design else 0.0,
+        math.sqrt(TAIL_COUNTS) * spending.noise(tail, float(k)) if tail else 0.0,
+        min(TAIL_TARGET * math.sqrt(p) * k / mu, LARGEST_TARGET * n) if tail else 0.0,
         bound / 2.0, math.sqrt(EARLY_STEPS) * spending.noise(EARLY_SHARE, 2.0 * k * bound / 2.0),
         bound, math.sqrt(STEPS) * spending.noise(steps, 2.0 * k * bound),
         spending.noise(count, float(k)) if count else 0.0,
@@ -149,6 +196,21 @@ def beta(setting: Setting, mu: float) -> float:
     information = setting.score.information if kind == "label" else 0.64 if kind == "quantile" else 1.0
     found = 1.5 * BIAS[kind] ** 2 * (n * mu / setting.records) ** 2 * information / (4.0 * p)
     return float(max(LEAST_BETA[kind], found**0.2))
+
+
+def choose_factor(count: Callable[[float], float], target: float) -> float:
+    """Return the smallest factor of the longest bound that about `target` scores exceed at most, by bisection.
+
+    Parameters
+    ----------
+    count : callable
+        Returns the noisy number of scores that are longer than this share of the longest bound.
+    """
+    low, high = -1, len(FACTORS) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if count(FACTORS[middle]) > target else (low, middle)
+    return FACTORS[high]
 
 
 def covariance_bound(setting: Setting, bound: float) -> float:
@@ -179,12 +241,17 @@ def _row_square(
 
 
 def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
-    """Return every noised sum, once for each time it is published, with what one record can move it by."""
+    """Return every noised sum, once for each time it is published, with what one record can move it by.
+
+    Scores at their longest bound: at a shorter one reach and noise are smaller in the same ratio (`StepNumbers.at`).
+    """
     found = numbers.stages(setting.columns, pure=False)
     p = setting.size
     if numbers.design_noise:
         square = numbers.design_radius**2
         found.append(Stage(apart(square, pure=False), numbers.design_noise, setting.columns.entries, square))
+    if numbers.tail_noise:
+        found += [Stage(1.0, numbers.tail_noise, 1, 1.0)] * TAIL_COUNTS
     for bound, noise, times in (
         (numbers.early_bound, numbers.early_noise, EARLY_STEPS),
         (numbers.step_bound, numbers.step_noise, STEPS),

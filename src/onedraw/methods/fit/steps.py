@@ -5,6 +5,14 @@
 Ĥ is what published moments imply at θ. a damps: at least 2 to 2.5, so that steps contract while the true information is below
 2a times Ĥ, and more where noise would carry iterates far. An iterate wanders by about q·(noise of one release/information)²·M/2a
 in the predictor's variance: a is chosen so that this is at most `WANDER`².
+
+**What the average keeps of the early steps.** Those shorten more, and end elsewhere. A step moves θ by P·(H(θ* − θ) + noise), so
+that over all M steps
+
+    mean θ = θ* + H⁻¹·mean noise − ((PH)⁻¹ − 1)·(last θ − first θ)/M,        (PH)⁻¹ near a,
+
+and adding (a − 1)·(last θ − first θ)/M takes the last term away. For scores that are not linear in θ this is done, with a at most
+`LARGEST_CORRECTION`: where noise asks for a larger one, staying near the start is what keeps the error small.
 """
 
 from __future__ import annotations
@@ -32,6 +40,9 @@ LONGEST_STEP = 1.0
 
 FARTHEST = 2.0**40
 """Coefficients are kept within this, far beyond any that mean something, so that predictors are numbers."""
+
+LARGEST_CORRECTION = 5.0
+"""Damping up to which what the average keeps of the early steps is taken away."""
 
 LEAST_INFORMATION = 0.1
 """Eigenvalues of Ĥ are raised to this share of its mean."""
@@ -71,7 +82,7 @@ def _series(
     usual = problem.n * (problem.score.information if problem.score.kind != "count" else 1.0)
     damping = max(DAMPING[problem.score.kind], problem.size * (noise / usual) ** 2 / (2.0 * WANDER**2))
     damping = min(damping, steps / 2.0)
-    average, step = np.zeros(problem.size), np.zeros((problem.size, problem.size))
+    average, step, first = np.zeros(problem.size), np.zeros((problem.size, problem.size)), theta
     for number in range(steps):
         if number == 0 or not problem.score.linear:
             step = _step(problem, where, theta, damping)
@@ -84,6 +95,8 @@ def _series(
         theta = theta * min(1.0, FARTHEST / max(float(np.linalg.norm(theta)), 1e-300))
         if number >= skipped:
             average += theta / (steps - skipped)
+    if problem.score.kind != "number" and skipped == 0:
+        average = average + (min(damping, LARGEST_CORRECTION) - 1.0) * (theta - first) / steps
     return theta, average
 
 
