@@ -15,6 +15,9 @@ OURS = "onedraw"
 LOW_SAME, LOW_OVERLAP, LOW_GIVEN, LOW_COVERAGE, LONG = 0.9, 0.5, 0.9, 0.88, 2.0
 """Shares and lengths from which a cell is listed among those where the default fit loses."""
 
+FEW_JUDGED = 20
+"""Intervals below which a coverage is not judged."""
+
 
 class Slope(NamedTuple):
     """A coefficient of a column in a cell, with its summary."""
@@ -89,39 +92,48 @@ def _compare_methods(slopes: Sequence[Slope], size: str) -> list[str]:
     return found
 
 
+KINDS: dict[str, tuple[str, Callable[[Slope], bool]]] = {
+    "withheld": (
+        f"fewer than {100 * LOW_GIVEN:.0f} % of the intervals are given", lambda one: one.get("given") < LOW_GIVEN
+    ),
+    "named": (
+        f"fewer than {100 * LOW_GIVEN:.0f} % of the releases say that they estimate least squares itself",
+        lambda one: one.get("reached") < LOW_GIVEN,
+    ),
+    "disagrees": (
+        f"fewer than {100 * LOW_SAME:.0f} % of the releases have the same sign and significance",
+        lambda one: one.get("same") < LOW_SAME,
+    ),
+    "apart": (f"the median overlap is below {LOW_OVERLAP:g}", lambda one: not one.get("overlap") >= LOW_OVERLAP),
+    "long": (f"intervals are more than {LONG:g} times as long as without privacy", lambda one: one.get("length") > LONG),
+    "misses": (
+        f"given intervals hold the whole table's coefficient in less than {100 * LOW_COVERAGE:.0f} %",
+        lambda one: is_short(one, "covers"),
+    ),
+    "misses, reached": (
+        f"in releases that say they estimate least squares itself, given intervals hold the whole table's coefficient in less "
+        f"than {100 * LOW_COVERAGE:.0f} %",
+        lambda one: is_short(one, "covers reached"),
+    ),
+}  # fmt: skip
+"""How the default fit loses against no privacy: name, words, and which cells."""
+
+
+def is_short(slope: Slope, name: str) -> bool:
+    """Return whether a coverage is below its limit, of cells with at least `FEW_JUDGED` intervals."""
+    counts = {"covers": slope.get("repetitions") * slope.get("given"), "covers reached": slope.get("judged")}
+    return counts[name] >= FEW_JUDGED and slope.get(name) < LOW_COVERAGE
+
+
 def state_losses(slopes: Sequence[Slope]) -> list[str]:
     """Return where the default fit loses: against no privacy, and against the other methods."""
     ours = choose(slopes, method=OURS)
-    kinds: list[tuple[str, Callable[[Slope], bool]]] = [
-        (f"fewer than {100 * LOW_GIVEN:.0f} % of the intervals are given", lambda one: one.get("given") < LOW_GIVEN),
-        (
-            f"fewer than {100 * LOW_SAME:.0f} % of the releases have the same sign and significance",
-            lambda one: one.get("same") < LOW_SAME,
-        ),
-        (f"the median overlap is below {LOW_OVERLAP}", lambda one: not one.get("overlap") >= LOW_OVERLAP),
-        (f"intervals are more than {LONG:g} times as long as without privacy", lambda one: one.get("length") > LONG),
-        (f"fewer than {100 * LOW_COVERAGE:.0f} % of the given intervals hold the whole table's coefficient", _misses),
-        ("fewer than 90 % of the releases say that they estimate least squares itself", lambda one: one.get("reached") < 0.9),
-    ]  # fmt: skip
-    found = [f"Loses: {words} in {_count_by_size(ours, kind)}." for words, kind in kinds if any(map(kind, ours))]
+    found = [
+        f"Loses ({name}): {words}, in {len(chosen)} of {len(ours)} cells{_examples(chosen)}."
+        for name, (words, kind) in KINDS.items()
+        if (chosen := [slope for slope in ours if kind(slope)])
+    ]
     return found + _lost_to_others(slopes, ours)
-
-
-def _misses(slope: Slope) -> bool:
-    return slope.get("given") >= 0.2 and slope.get("covers") < LOW_COVERAGE
-
-
-def _count_by_size(slopes: Sequence[Slope], kind: Callable[[Slope], bool]) -> str:
-    """Return how many slopes are of a kind, by size and ε, the most first."""
-    counts = []
-    for size in dict.fromkeys(slope.cell["size"] for slope in slopes):
-        for epsilon in _epsilons(slopes):
-            chosen = choose(slopes, size=size, epsilon=epsilon)
-            number = sum(map(kind, chosen))
-            if number:
-                table = "whole tables" if size == WHOLE else f"n = {int(size):,}"
-                counts.append(f"{number} of {len(chosen)} at {table}, ε = {epsilon:g}")
-    return f"{sum(map(kind, slopes))} of {len(slopes)} cells ({'; '.join(counts)})"
 
 
 def _lost_to_others(slopes: Sequence[Slope], ours: Sequence[Slope]) -> list[str]:
@@ -157,15 +169,20 @@ def _place(slope: Slope) -> tuple[Any, ...]:
 
 
 def _examples(slopes: Sequence[Slope]) -> str:
-    """Return the sizes and ε of some cells, those with most of them first."""
+    """Return the sizes and ε with most of these cells."""
     if not slopes:
         return ""
     counts: dict[str, int] = {}
     for slope in slopes:
-        words = f"n = {slope.cell['size']}, ε = {slope.cell['epsilon']:g}"
+        words = f"{size_words(slope.cell['size'])}, ε = {slope.cell['epsilon']:g}"
         counts[words] = counts.get(words, 0) + 1
     most = sorted(counts.items(), key=lambda pair: -pair[1])[:3]
-    return f" ({'; '.join(f'{words}: {number}' for words, number in most)})"
+    return f" (most: {'; '.join(f'{number} at {words}' for words, number in most)})"
+
+
+def size_words(size: str) -> str:
+    """Return a sample's size in words."""
+    return "whole tables" if size == WHOLE else f"n = {int(size):,}"
 
 
 def _words(slope: Slope) -> str:

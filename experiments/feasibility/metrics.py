@@ -11,7 +11,7 @@
 Ours besides: `same`, the share with both the sign and the significance, which their figures show as a table of four counts;
 `distance`, the median size of estimate − β̂ in standard errors of β̂; `given`, the share with an interval; `reached`, the share in
 which the release says that it estimates least squares itself; `covers`, the share of given intervals that hold least squares of
-the whole table. Where no interval is given, there is no significance to agree with.
+the whole table, and `covers reached` the same in releases that reach it. Where no interval is given, there is no significance to agree with.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from experiments.study import Table
 CELL = ("regression", "method", "size", "epsilon", "term")
 """What a summary is of."""
 
-SHARES = ("sign", "significance", "same", "given", "reached", "covers")
+SHARES = ("sign", "significance", "same", "given", "reached", "covers", "covers reached")
 MEDIANS = ("bias", "relative bias", "distance", "overlap", "length", "residual")
 
 
@@ -49,15 +49,16 @@ def compare(rows: Mapping[str, Any]) -> dict[str, Array]:
     given, bias = np.isfinite(low) & np.isfinite(high), estimate - plain
     sign = estimate * plain > 0.0
     significance = given & (has_zero(low, high) == has_zero(plain_low, plain_high))
-    whole = np.asarray(rows["whole"])
+    reached, whole = np.asarray(rows["reached"]).astype(bool), np.asarray(rows["whole"])
+    covers = np.where(given, (low <= whole) & (whole <= high), np.nan)
     return {
         "bias": bias, "relative bias": bias / plain,
         "distance": np.abs(bias) / ((plain_high - plain_low) / (2.0 * NORMAL)),
         "overlap": overlap(low, high, plain_low, plain_high), "length": (high - low) / (plain_high - plain_low),
         "residual": np.asarray(rows["residual"]),
         "sign": sign.astype(float), "significance": significance.astype(float), "same": (sign & significance).astype(float),
-        "given": given.astype(float), "reached": np.asarray(rows["reached"]).astype(float),
-        "covers": np.where(given, (low <= whole) & (whole <= high), np.nan),
+        "given": given.astype(float), "reached": reached.astype(float),
+        "covers": covers, "covers reached": np.where(reached, covers, np.nan),
     }  # fmt: skip
 
 
@@ -66,7 +67,8 @@ def summarize(metrics: Mapping[str, Array]) -> dict[str, float]:
     known = {name: values[~np.isnan(values)] for name, values in metrics.items()}
     medians = {name: float(np.median(known[name])) if known[name].size else math.nan for name in MEDIANS}
     shares = {name: float(np.mean(known[name])) if known[name].size else math.nan for name in SHARES}
-    return {**medians, **shares, "repetitions": float(len(metrics["sign"]))}
+    counts = {"repetitions": float(len(metrics["sign"])), "judged": float(known["covers reached"].size)}
+    return {**medians, **shares, **counts}
 
 
 def summaries(table: Table) -> Iterator[tuple[dict[str, Any], dict[str, float]]]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.feasibility.findings import OURS, Slope, choose, list_slopes, state_losses
+from experiments.feasibility.findings import KINDS, OURS, Slope, choose, list_slopes, state_losses
 from experiments.feasibility.wages import WHOLE
 from experiments.study import Table
 
@@ -29,7 +29,7 @@ PUBLISHED = {
 
 COLUMNS = (
     ("given", 2), ("relative bias", 2), ("distance", 2), ("overlap", 2), ("length", 2), ("sign", 2),
-    ("significance", 2), ("same", 2), ("covers", 2), ("residual", 3),
+    ("significance", 2), ("same", 2), ("reached", 2), ("covers", 2), ("covers reached", 2), ("residual", 3),
 )  # fmt: skip
 
 HEAD = """\
@@ -43,8 +43,9 @@ Written by `python -m experiments.feasibility.page` from the cells of `onedraw r
 - relative bias, distance: medians of (estimate − least squares) over least squares, and of its size in standard errors.
 - overlap, length: medians of the overlap with the interval without privacy (1 if equal, below 0 if apart), and of the
   length over that interval's. Of the intervals that are given.
-- covers: share of the given intervals that hold the whole table's coefficient. At whole tables nothing is sampled, so this is
-  above 0.95 if the intervals are right.
+- reached: share of the releases that say they estimate least squares itself (onedraw alone says so or not).
+- covers: share of the given intervals that hold the whole table's coefficient; covers reached: in releases that reach it. At
+  whole tables nothing is sampled, so this is above 0.95 if the intervals are right.
 - residual: median root mean squared residual over that of least squares.
 """
 
@@ -60,12 +61,9 @@ def read_results(path: Path) -> list[Slope]:
 def render(slopes: Sequence[Slope]) -> str:
     """Return the page."""
     repetitions = int(min(slope.get("repetitions") for slope in slopes))
-    losses = [f"- {words}" for words in state_losses(slopes)]
     pieces = [
         HEAD.format(repetitions=repetitions),
-        "## Where the default fit loses\n\nIn all of this it loses against least squares without privacy, which it is compared "
-        "with. A cell is a coefficient of a column, for one regression, size and ε.\n\n"
-        + "\n".join(losses or ["- Nowhere."]),
+        "## Where the default fit loses\n\n" + _losses(slopes),
         "## Beside the published figures\n\n" + _beside_published(slopes),
         "## By method\n\nMeans over the slopes of all regressions of shares, medians of the others.\n\n"
         + _by_method(slopes),
@@ -74,6 +72,31 @@ def render(slopes: Sequence[Slope]) -> str:
         + _each([one for one in choose(slopes, size=WHOLE) if one.cell["method"] != OURS], method=True),
     ]
     return "\n\n".join(piece.strip() for piece in pieces) + "\n"
+
+
+def _losses(slopes: Sequence[Slope]) -> str:
+    """Return the sentences, and how many slopes lose in each way at each size and ε."""
+    lines = [
+        "A cell is the coefficient of a column, for one regression, size and ε.",
+        "",
+        *([f"- {words}" for words in state_losses(slopes)] or ["- Nowhere."]),
+        "",
+        f"Of {len(_slopes_at(slopes))} slopes, how many lose in each of these ways:",
+        "",
+        f"| size | ε | {' | '.join(KINDS)} |",
+        f"| --- | ---: |{' ---: |' * len(KINDS)}",
+    ]
+    for size, epsilon in dict.fromkeys((slope.cell["size"], slope.cell["epsilon"]) for slope in slopes):
+        chosen = choose(slopes, method=OURS, size=size, epsilon=epsilon)
+        counts = " | ".join(str(sum(map(kind, chosen))) for _, kind in KINDS.values())
+        lines.append(f"| {size} | {epsilon:g} | {counts} |")
+    return "\n".join(lines)
+
+
+def _slopes_at(slopes: Sequence[Slope]) -> list[Slope]:
+    """Return the default fit's slopes at the first size and ε."""
+    first = slopes[0].cell
+    return choose(slopes, method=OURS, size=first["size"], epsilon=first["epsilon"])
 
 
 def _beside_published(slopes: Sequence[Slope]) -> str:

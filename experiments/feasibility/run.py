@@ -34,8 +34,9 @@ def quantities(table: Table) -> dict[str, Quantity]:
 
 
 def _with_error(found: Mapping[str, float], metric: str) -> tuple[float, float]:
-    """Return a share and its standard error, of coverage over the intervals that are given."""
-    share, count = found[metric], found["repetitions"] * (found["given"] if metric == "covers" else 1.0)
+    """Return a share and its standard error; coverage is a share of the intervals that are given."""
+    counts = {"covers": found["repetitions"] * found["given"], "covers reached": found["judged"]}
+    share, count = found[metric], counts.get(metric, found["repetitions"])
     return share, math.sqrt(share * (1.0 - share) / count) if count else math.nan
 
 
@@ -46,7 +47,7 @@ def _plain(value: Any) -> Any:
 def figures(table: Table) -> dict[str, Any]:
     """Return the shares with the same sign and significance: by method, and of the default fit by size."""
     labels = {
-        "epsilon": "ε promised", "same": "share with the same sign and significance", "term": "column", "size": "records"
+        "epsilon": "ε promised", "same": "share in agreement", "term": "column", "size": "records"
     }  # fmt: skip
     chosen = table.where(regression=SHOWN)
     names = (*CELL, "same")

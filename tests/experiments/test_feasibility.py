@@ -110,6 +110,9 @@ def test_summaries_are_medians_and_shares_of_what_there_is():
     assert found["length"] == pytest.approx(1.0)  # of 1, 0.4, 1
     assert [found[name] for name in ("given", "same", "reached", "sign", "repetitions")] == [0.75, 0.75, 0.75, 1.0, 4.0]
     assert found["covers"] == pytest.approx(2.0 / 3.0)
+    assert (found["covers reached"], found["judged"]) == (pytest.approx(2.0 / 3.0), 3.0)
+    named = metrics.summarize(compared(row(), row(whole=2.0, reached=False)))
+    assert (named["covers"], named["covers reached"]) == (0.5, 1.0)
     assert math.isnan(metrics.summarize(compared(nothing))["overlap"])
 
 
@@ -274,6 +277,17 @@ def test_losses_are_stated_and_only_those():
     assert not any(one.startswith("Loses") for one in findings.state_findings(invented()))
     lost = [one for one in findings.state_findings(invented(onedraw=0.2)) if one.startswith("Loses")]
     assert any("Loses to pure: it is nearer to least squares in 360 of 360 cells" in one for one in lost)
+
+
+def test_coverage_is_judged_of_enough_intervals():
+    def slope(judged, covers):
+        found = {"repetitions": 100.0, "given": 0.1, "judged": judged, "covers": 0.0, "covers reached": covers}
+        return findings.Slope({}, found)
+
+    assert findings.is_short(slope(20.0, 0.87), "covers reached")
+    assert not findings.is_short(slope(20.0, 0.88), "covers reached")
+    assert not findings.is_short(slope(19.0, 0.5), "covers reached")
+    assert not findings.is_short(slope(20.0, 0.5), "covers"), "ten intervals are too few"
 
 
 def test_the_page_shows_each_cell_beside_the_published_figures():
