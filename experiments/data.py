@@ -19,6 +19,7 @@ SOURCES = {
     "naval_propulsion.csv.gz": f"{UCI}/316/condition+based+maintenance+of+naval+propulsion+plants",
     "wine_quality_red.csv": f"{UCI}/186/wine+quality (winequality-red.csv)",
     "mnist_3v8_train.csv.gz": "https://www.openml.org/d/554 (mnist_784: the training digits 3 and 8)",
+    "cps_wages.csv.gz": "https://www.census.gov/data/datasets/time-series/demo/cps/cps-asec.2024.html (experiments/feasibility/README.md: the columns)",
 }
 """File → where it is from. Plain CSV with a header row, original values, original order."""
 
