@@ -309,7 +309,7 @@ def drive(every: int, only: list[str], at: int | None, plant: bool) -> int:
         for fault in (one for one in FAULTS if one in only or not set(FAULTS) & set(only)):
             hit = [(number, call) for number, call in enumerate(calls, start=1) if call.may(fault)]
             sample = hit[every // 2 :: every] or hit[len(hit) // 2 :][:1]
-            selected = sample if at is None else [(at, calls[at - 1])]
+            selected = sample if at is None else [one for one in hit if one[0] == at]
             outcomes, found = fail_each(command, fault, selected, new, shim)
             runs += outcomes.total()
             problems += found

@@ -8,6 +8,7 @@ import pytest
 import onedraw as od
 from onedraw.errors import BudgetSpent
 from onedraw.ledger import Kind
+from onedraw.privacy.numbers import at_most_stated
 
 LISTS = {
     "5 times 0.2": ([0.2] * 5, 1.0),
@@ -86,3 +87,36 @@ def test_declared_decimal_does_not_pay_for_a_smaller_promise(ledger):
     spent = ledger.account("d").total().epsilon()
     ledger.reserve("d", od.PureDP(0.09))
     assert ledger.account("d").total().epsilon() > spent
+
+
+@pytest.mark.parametrize(
+    ("promise", "gamma"),
+    [
+        (od.PureDP(np.nextafter(0.1, 1.0)), 0.0),
+        (od.PureDP(0.5), 0.0),
+        (od.PureDP(np.nextafter(np.nextafter(0.1, 0.0), 0.0)), 0.0),
+        (od.PureDP(at_most_stated(0.1)), 1e-9),
+        (od.ApproxDP(at_most_stated(0.1), 1e-9), 0.0),
+    ],
+    ids=["one float more", "larger", "two floats less", "inexact", "with a δ"],
+)
+def test_declared_decimal_pays_for_nothing_but_its_own_float_below(promise, gamma, ledger):
+    ledger.init("d", od.ApproxDP(4.0, 1e-5))
+    ledger.declare("d", [od.PureDP(0.1)])
+    before = ledger.account("d")
+    ledger.reserve("d", promise, gamma=gamma)
+    assert ledger.account("d").whole is not before.whole
+    assert ledger.account("d").declared == before.declared
+    ledger.reserve("d", od.PureDP(at_most_stated(0.1)))
+    assert all(not one.open for one in ledger.account("d").declared.values())
+
+
+def test_decimal_declared_for_one_part_does_not_pay_in_another(ledger):
+    ledger.init("d", od.PureDP(2.0))
+    ledger.declare_parts("d", "hospital", {"north": 20, "south": 20})
+    ledger.declare("d", [od.PureDP(0.1)], part="north")
+    ledger.reserve("d", od.PureDP(at_most_stated(0.1)), part="south")
+    assert ledger.account("d").total("south").epsilon() == pytest.approx(0.1)
+    assert ledger.account("d").total("north").epsilon() == 0.1
+    ledger.reserve("d", od.PureDP(at_most_stated(0.1)), part="north")
+    assert ledger.account("d").total("north").epsilon() == 0.1

@@ -9,6 +9,7 @@ from onedraw.mechanisms import AddedNoise, CenteredNoise, plan_from_dict
 from onedraw.mechanisms.centered_noise import MEAN_REACH, mean_share
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.centered_squares import REACH
+from onedraw.models.tables.table import STEPS
 from onedraw.samplers import noise
 
 TABLE = NumberTable(0.0, 10.0, show="variance")
@@ -33,6 +34,30 @@ def test_stages_add_up_to_the_budget_and_no_more():
     assert numbers["mean_epsilon"] == pytest.approx(mean_share(1000.0), rel=1e-9)
     assert numbers["mean_scale"] == pytest.approx(MEAN_REACH / numbers["mean_epsilon"])
     assert numbers["squares_scale"] == pytest.approx(REACH / numbers["squares_epsilon"])
+
+
+@pytest.mark.parametrize("records", [1, 2, 4])
+@pytest.mark.parametrize("table", [TABLE, PUBLIC], ids=["column", "public groups"])
+def test_replaced_records_move_each_stage_by_what_its_epsilon_pays_for(table, records):
+    """From end to end of the range, and between random places: the losses of both stages reach the promise and do not exceed it."""
+    plan = od.calibrate(CenteredNoise(), table, od.PureDP(1.0), n=1000, records_per_person=records)
+    codes, generator, losses = np.repeat([0, 1], [400, 600]), np.random.default_rng(records), []
+    who = generator.choice(1000, records, replace=False)
+    for here, there in [(0.0, 10.0), (np.nan, -3.0), *generator.uniform(0.0, 10.0, (4, 2))]:
+        one, other = (VALUES.copy() * 0.3 for _ in range(2))
+        one[who], other[who] = here, there
+        data = [Grouped(each, (codes,)) if table.by else each for each in (one, other)]
+        targets = [plan.target(table.summarise(each)) for each in data]
+        for center in (0, 1, STEPS // 3, STEPS):
+            squares = [target.squares([center] * table.cells) for target in targets]
+            moved = {
+                "mean": sum(abs(a - b) for a, b in zip(*(target.places for target in targets), strict=True)),
+                "squares": int(np.abs(squares[0] - squares[1]).sum()),
+            }
+            parts = {stage: moved[stage] / plan.parameters[f"{stage}_scale"] for stage in moved}
+            assert all(loss <= plan.parameters[f"{stage}_epsilon"] for stage, loss in parts.items())
+            losses.append(sum(parts.values()))
+    assert max(losses) == pytest.approx(plan.guarantee.promise.stated_epsilon, rel=1e-8)
 
 
 @pytest.mark.parametrize("name", ["mean_scale", "squares_scale"])
@@ -83,9 +108,10 @@ def test_sums_beyond_64_bits_are_refused_before_a_charge():
 
 
 @pytest.mark.parametrize("stage", ["mean", "squares"])
-def test_opendps_refusal_of_either_stage_stops_the_release(stage, monkeypatch):
-    plan = od.calibrate(CenteredNoise(), TABLE, od.PureDP(1.0), n=1000)
-    reach, true = float(plan.mechanism.reaches[stage]), noise.NoiseMeasurement.confirms
+@pytest.mark.parametrize("records", [1, 3])
+def test_opendps_refusal_of_either_stage_stops_the_release(stage, records, monkeypatch):
+    plan = od.calibrate(CenteredNoise(), TABLE, od.PureDP(1.0), n=1000, records_per_person=records)
+    reach, true = float(records * plan.mechanism.reaches[stage]), noise.NoiseMeasurement.confirms
     monkeypatch.setattr(
         noise.NoiseMeasurement,
         "confirms",

@@ -166,7 +166,13 @@ def test_infinity_is_its_own_decimal():
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(0.19999999999999998, "0.2"), (0.2, "0.2"), (0.3, "0.3"), (0.09999847412109375, "0.09999847412109375")],
+    [
+        (0.19999999999999998, "0.2"),
+        (0.2, "0.2"),
+        (0.3, "0.3"),
+        (0.29999999999999993, "0.29999999999999993"),
+        (0.09999847412109375, "0.09999847412109375"),
+    ],
 )
 def test_promised_number_is_shown_as_the_decimal_it_was_calibrated_to(value, words):
     assert text_up(value) == words

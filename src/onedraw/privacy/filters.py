@@ -66,7 +66,8 @@ class Spend:
     """Promises fixed together before the first of their draws: one release, or a declared list.
 
     ``gamma`` is the total variation distance of its draws from exact ones. ``delta`` is the δ at which `Sums` reads the
-    promise as one (ε, δ): a release's stated δ, or the one that a declared list names. None: its pure ε, if it has one.
+    promise as one (ε, δ): a release's stated δ, or the one that a declared list names. None: its pure ε, if it has one. A budget
+    without δ always reads the pure ε.
     """
 
     promise: Promise
@@ -150,7 +151,7 @@ class Sums(Filter):
         return _exact(promise.pure_epsilon)
 
     def charge(self, spend: Spend) -> Charge:
-        if spend.delta is None:
+        if spend.delta is None or not self.allowance.delta:  # a budget without δ has no use but for the pure ε
             return self.read(spend, spend.promise.quoted_delta)
         epsilon = spend.promise.epsilon(spend.delta)  # with the γ inside a composition
         return _exact(epsilon), Fraction(spend.delta) + _exact(conversions.total_variation_delta(epsilon, spend.gamma))

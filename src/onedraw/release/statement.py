@@ -113,10 +113,15 @@ def spend_of(plan: Plan, exactness: Exactness, promise: Promise) -> tuple[Promis
 def stated_delta(plan: Plan, promise: Promise, gamma: float) -> float | None:
     """Return the δ at which the ledger's sum of (ε, δ) reads a booked promise, so that it counts the stated ε.
 
-    None for a pure promise, whose ε needs no δ. What ``gamma`` costs is charged beside it and therefore left out here.
+    None where the stated ε is the pure one and needs no δ. Many small decisions have a pure ε too, but a much larger one than what
+    they state at δ. What ``gamma`` costs is charged beside it and therefore left out here.
     """
-    quoted = plan.budget.quoted_delta
-    if promise.is_pure or not quoted:
+    budget, quoted = plan.budget, plan.budget.quoted_delta
+    if isinstance(budget, ApproxDP):
+        needless = promise.pure_epsilon <= budget.stated_epsilon
+    else:
+        needless = isinstance(promise, PureDP) or promise.pure_epsilon <= promise.epsilon(quoted)
+    if needless or not quoted:
         return None
     cost = total_variation_delta(plan.budget.number, gamma) if gamma else 0.0
     left = math.nextafter(quoted - cost, 0.0) if cost else quoted
