@@ -33,7 +33,15 @@ from onedraw.models.features import read_rows
 from onedraw.planning import Options, Regression
 from onedraw.planning.regression import regression_for
 from onedraw.plans import Plan
-from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of, why_refused
+from onedraw.release.estimates import (
+    Estimates,
+    estimates_of,
+    interval_of,
+    readable_draws,
+    values_of,
+    why_fit_refused,
+    why_refused,
+)
 from onedraw.release.intervals.path_start import remembers_start
 
 from .base import Bounds, FileName, NoInterval, PrivateEstimator, cached, compared_features, is_integer
@@ -153,7 +161,10 @@ class LinearEstimator(RegressionEstimator):
         if not self.interval_reason_:
             refused = self._refused(draws)
             self._given = ~refused
-            self.interval_reason_ = why_refused(refused, model.parameter_names[: blocks.size], fit=self._is_fit)
+            names = model.parameter_names[: blocks.size]
+            plan = self.choice_.best
+            why = why_fit_refused(self.release_.fit, plan, names) if self._is_fit else why_refused(refused, names)
+            self.interval_reason_ = why
 
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"intercept": self.fit_intercept}

@@ -33,6 +33,10 @@ class FitMechanism(Mechanism):
         """Return estimate, errors and intervals for encoded rows, from what was published."""
 
     @abc.abstractmethod
+    def estimand(self, plan: Plan) -> str:
+        """Return what the plan's release estimates, in words; the release itself says whether that was reached."""
+
+    @abc.abstractmethod
     def why_no_interval(self, plan: Plan) -> str | None:
         """Return why the plan has no standard errors, by public numbers; None where it measures what they are made of."""
 

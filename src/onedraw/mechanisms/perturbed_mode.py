@@ -76,6 +76,9 @@ class PerturbedMode(FitMechanism):
     def heading(self, plan: Plan) -> str:
         return "noise in the equations it solves"
 
+    def estimand(self, plan: Plan) -> str:
+        return f"coefficients of a weighted {self.problem(plan).loss.words}"
+
     def calibrate(self, request: Request) -> Plan:
         settings = [self.setting(request, pure=pure) for pure in ways(request, self.pure)]
         found = [best for setting in settings if (best := self._best(request, setting)) is not None]

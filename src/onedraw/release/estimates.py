@@ -11,7 +11,7 @@ the first one declared, and which one that is should not decide whether the cate
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, Self
 
@@ -31,6 +31,7 @@ from onedraw.plain_text import known
 from onedraw.plans import Plan, Posterior
 from onedraw.privacy.numbers import confidence_level
 
+from . import refusals
 from .certificate import Certificate
 from .intervals import Interval
 from .intervals.path_start import SLOW
@@ -90,6 +91,18 @@ class Estimates(tuple[Estimate, ...]):
 
     ``names`` are the certificate's, one for each row; ``reason`` says why there is no interval, or none for some. It prints
     well, and ``pandas.DataFrame(table)`` takes it as it is.
+
+    Attributes
+    ----------
+    note : str
+        What to know about what is estimated; empty where there is nothing to say.
+    estimand : str
+        What a fit estimates, such as "least-squares coefficients of log_wage"; empty for other releases.
+    dependence : str
+        How far a fit depends on far-out records, by its specification test; empty where that was not measured.
+    least : tuple of bool
+        Whether the privacy part of each row's error may be larger than stated, because it rests on moments that may be
+        noise; empty for other releases.
     """
 
     level: float
@@ -98,11 +111,14 @@ class Estimates(tuple[Estimate, ...]):
     joint: tuple[Joint, ...]
     remarks: tuple[str, ...]
     note: str
-    """What to know about what is estimated; empty where there is nothing to say."""
+    estimand: str
+    dependence: str
+    least: tuple[bool, ...]
 
     def __new__(
         cls, rows: Iterable[Estimate], *, level: float, names: Sequence[str] = (), reason: str = "",
-        joint: Iterable[Joint] = (), remarks: Iterable[str] = (), note: str = "",
+        joint: Iterable[Joint] = (), remarks: Iterable[str] = (), note: str = "", estimand: str = "", dependence: str = "",
+        least: Iterable[bool] = (),
     ) -> Self:  # fmt: skip
         table = super().__new__(cls, rows)
         if any(row.low > row.high for row in table):
@@ -112,6 +128,7 @@ class Estimates(tuple[Estimate, ...]):
         table.names = tuple(names) or tuple(row.term for row in table)
         table.level, table.reason = confidence_level(level), reason
         table.joint, table.remarks, table.note = tuple(joint), tuple(remarks), note
+        table.estimand, table.dependence, table.least = estimand, dependence, tuple(map(bool, least))
         return table
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -128,25 +145,35 @@ class Estimates(tuple[Estimate, ...]):
 
     def first(self, count: int) -> Self:
         """The first rows alone: coefficients without a variance that was drawn with them."""
-        besides = dict(vars(self)) | {"names": self.names[:count]}
+        besides = dict(vars(self)) | {"names": self.names[:count], "least": self.least[:count]}
         return type(self)(tuple(self)[:count], **besides)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dictionary for each row, by the certificate's names; None where there is no number."""
         numbers = Estimate._fields[2:]
         return [
-            {"name": name} | {field: known(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
-            for name, row in zip(self.names, self, strict=True)
+            {"name": name}
+            | {field: known(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
+            | ({"privacy_error_is_least": self.least[place]} if self.least else {})
+            for place, (name, row) in enumerate(zip(self.names, self, strict=True))
         ]
 
+    def privacy_words(self, place: int, write: Callable[[float], str] = "{:.3g}".format) -> str:
+        """Return the privacy part of a row's error as text, with "≥" where it may be larger."""
+        part = self[place].privacy_error
+        if math.isnan(part):
+            return "–"
+        return f"{'≥ ' if self.least and self.least[place] else ''}{write(part)}"
+
     def __str__(self) -> str:
-        shown = (True, any(row.label for row in self), True, True, self.tested, self.tested)
-        lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "p"]]
-        for row in self:
+        shown = (True, any(row.label for row in self), True, True, self.tested, bool(self.estimand), self.tested)
+        lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "privacy part", "p"]]
+        for place, row in enumerate(self):
             between = "–" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
             error = "–" if math.isnan(row.low) or math.isnan(row.std_err) else f"{row.std_err:.4g}"
             p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
-            lines.append([row.term, row.label, f"{row.estimate:.4g}", between, error, p_value])
+            part = self.privacy_words(place)
+            lines.append([row.term, row.label, f"{row.estimate:.4g}", between, error, part, p_value])
         lines = [list(compress(line, shown)) for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
@@ -168,31 +195,50 @@ def estimates_of(
 ) -> Estimates:  # fmt: skip
     """The table of a release. ``terms`` names its rows, by default as the model's parameters; ``reason`` says that there is no
     interval, and why; ``effect`` and ``noise`` as in `interval_of`."""
-    names, remarks = certificate.draw.names, [sentence_of(certificate, plan)]
-    found, tests, note = None, None, ""
+    names, found, tests = certificate.draw.names, None, None
+    fit: NormalEstimates | None = None
     joint: tuple[Joint, ...] = ()
     try:
         if isinstance(plan.mechanism, Moments) and not reason:
             moments = moments_of(certificate, plan)
             found, tests, reason = _vouched(moments, level), moments.p_values, moments.refused(plan.model.names)
-        elif isinstance(plan.mechanism, FitMechanism) and not reason:
+        elif isinstance(plan.mechanism, FitMechanism):
             fit = fit_of(certificate, plan)
-            note = fit.remark
+            reason = reason or why_fit_refused(fit, plan, names)
             found, tests, joint = _vouched(fit, level), fit.p_values, joint_tests(fit, certificate, plan)
-            reason = why_refused(np.isnan(found.low), names, fit=True)
         elif not reason:
             found = interval_of(certificate, plan, level, effect=effect, noise=noise)
             reason = why_refused(np.isnan(found.low), names)
     except PromiseRefused as refused:
-        reason = str(refused)
-    remarks += [note] if note else []
-    remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
+        reason = reason or str(refused)
     columns: tuple[Any, ...] = (*found[:5], np.full(len(names), np.nan) if tests is None else tests) if found else ()
     if found is None or not np.isfinite(found.low).any():
-        columns, joint = (values_of(certificate, plan),), ()
+        columns, joint = (columns if fit is not None and found else (values_of(certificate, plan),)), ()
     numbers = zip(*(np.asarray(column, dtype=np.float64).tolist() for column in columns), strict=True)
     rows = [Estimate(*term, *row) for term, row in zip(terms or plan.model.terms, numbers, strict=True)]
-    return Estimates(rows, level=level, names=names, reason=reason, joint=joint, remarks=remarks, note=note)
+    about = {} if fit is None else described(fit, certificate.data.target)
+    remarks = [*about_lines(**about), sentence_of(certificate, plan)]
+    remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
+    return Estimates(rows, level=level, names=names, reason=reason, joint=joint, remarks=remarks, **about)
+
+
+def described(fit: NormalEstimates, target: str | None) -> dict[str, Any]:
+    """Return what is said of a fit besides its numbers, as arguments of `Estimates`."""
+    return {
+        "note": fit.remark, "estimand": fit.estimand_of(target), "dependence": fit.dependence if fit.informed else "",
+        "least": fit.privacy_is_least.tolist(),
+    }  # fmt: skip
+
+
+def about_lines(*, estimand: str = "", dependence: str = "", note: str = "", **_: Any) -> list[str]:
+    """Return what is estimated, as lines to print."""
+    return [line for line in (f"Estimated: {estimand}." if estimand else "", note, dependence) if line]
+
+
+def why_fit_refused(fit: NormalEstimates, plan: Plan, names: Sequence[str]) -> str:
+    """Return why a fit gives no interval, or none for some coefficients; empty if each has one."""
+    assert isinstance(plan.mechanism, FitMechanism)
+    return (plan.mechanism.why_no_interval(plan) if not fit.informed else None) or refusals.why_refused(fit, names)
 
 
 def interval_of(
@@ -247,14 +293,11 @@ def posterior_of(certificate: Certificate, plan: Plan) -> Posterior | None:
     return None if stages is None else plan.mechanism.posterior(plan, stages)
 
 
-def why_refused(refused: ArrayLike, names: Sequence[str], *, fit: bool = False) -> str:
+def why_refused(refused: ArrayLike, names: Sequence[str]) -> str:
     """The rest of a sentence that begins "No interval"; empty if none was refused."""
     which = [repr(name) for name, without in zip(names, np.asarray(refused), strict=True) if without]
     if not which:
         return ""
-    if fit:
-        shown = "all of its coefficients" if len(which) == len(names) else ", ".join(which)
-        return f"the records say too little about {shown} to give an interval at this n and ε"
     return SLOW if len(which) == len(names) else f"for {', '.join(which)}, since {SLOW}"
 
 

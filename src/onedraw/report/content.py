@@ -141,7 +141,9 @@ def content(
     reason = interval.reason if isinstance(interval, Estimates) else interval or ""
     attacker = Attacker(promise, certificate.promise.delta)
     answer = None if verified is None else verified.answer
-    results, evaluation = results_of(certificate, plan, table, why_none=reason), evaluation_words(release)
+    fitted = interval if isinstance(interval, Estimates) and interval.estimand else None
+    results = results_of(certificate, plan, table, why_none=reason, fitted=fitted)
+    evaluation = evaluation_words(release)
     rows = [{"interval": figure[2]} for figure in evaluation["figures"]] if evaluation else results["rows"]
     target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
     return {

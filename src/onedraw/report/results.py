@@ -44,8 +44,11 @@ LARGEST_EXPONENT = 20.0
 """Beyond e^20 a factor is no news any more."""
 
 
-def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "") -> dict[str, Any]:
-    """The rows, how they are drawn, and what is said of their uncertainty."""
+def results_of(
+    certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "", fitted: Estimates | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """The rows, how they are drawn, and what is said of their uncertainty; ``fitted`` is a fit's table, also one without
+    any interval."""
     model, target, rows = plan.model, certificate.data.target, rows_of(certificate, plan, table)
     moments = isinstance(plan.mechanism, Moments)
     if moments:  # correlations have a picture of their own
@@ -58,6 +61,9 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
     plot = plot_of(drawn, form, model, alike=across)
     ratios = Ratios.of(certificate, model, interval=table is not None)
     words = [row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios) for row in rows]
+    if fitted is not None:  # the noise for privacy is known without an interval too
+        for place, line in enumerate(words):
+            line["privacy"] = fitted.privacy_words(place, brief)
     return {
         "form": form,
         "cross": None if form != "cross" else cross_of(model, target, [row.value for row in rows], words),
@@ -71,6 +77,7 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "columns": COLUMNS[form] if form != "coefficients" or isinstance(model, RowModel) else ("Name", "Value"),
         "meaning": model.meaning,
         "uncertainty": uncertainty(plan, table, why_none),
+        "refused": "" if fitted is None or not fitted.reason else f"No interval: {fitted.reason.rstrip('.')}.",
         "expected": expected_error_words(plan) if table is None else None,
         "own_scales": form == "coefficients" and plot.axis is None,
         "across": across,
@@ -79,7 +86,10 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "allowance": "" if table is None else allowance_words(plan, rows),
         "allowances": table is not None and plan.draws > 1,
         "tested": table is not None and table.tested and not moments,
-        "parts": any(row["sampling"] for row in words),
+        "parts": fitted is not None or any(row["sampling"] for row in words),
+        "least": fitted is not None and any(fitted.least),
+        "estimand": "" if fitted is None else fitted.estimand[:1].upper() + fitted.estimand[1:],
+        "about": [] if fitted is None else [line for line in (fitted.note, fitted.dependence) if line],
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
         "joint": [] if table is None else [joint_words(test) for test in table.joint],
@@ -179,7 +189,9 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
     fit = isinstance(plan.mechanism, FitMechanism)
     remark = "" if table is None else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
-    if remark:
+    if fit:
+        remark = ""  # a paragraph of its own
+    elif remark:
         remark = f" No interval is given {remark}." if remark[:4] == "for " else f" {remark[:1].upper()}{remark[1:]}."
     if table is not None:
         crossed = sides_of(plan.model, None) is not None
@@ -199,7 +211,7 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
         return (
             f"Bars are {100 * table.level:g} % intervals{under}. The thick part is what sampling alone would leave; the "
             f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
-            f"{' ' + plan.mechanism.interval_words if fit else ''}{' ' + table.note if table.note else ''}{remark}"
+            f"{' ' + plan.mechanism.interval_words if fit else ''}{remark}"
         )
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         return (
@@ -210,6 +222,8 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     many = f"All {plan.draws} picks of the selection are published" if picks else f"{plan.draws} draws share the budget"
     weighted = ", weighted like the rounds" if picks else ""
     shown_as = f"{many}, drawn as thin lines; the number shown is their mean{weighted}." if plan.draws > 1 else ""
+    if why_none and fit:
+        return ""
     if why_none:
         return f"No interval is given. {why_none[:1].upper()}{why_none[1:].rstrip('.')}. {shown_as}".strip()
     if plan.draws == 1 and isinstance(plan.model, RowModel) and not fit:

@@ -49,8 +49,8 @@ class AveragedSteps(FitMechanism):
 
     title: ClassVar[str] = "averaged steps"
     interval_words: ClassVar[str] = (
-        "They are computed from what the release itself measured, and are about the coefficients that least squares or maximum "
-        "likelihood would give, or the quantile itself, whether or not the model holds."
+        "They are computed from what the release itself measured, and are about the coefficients named above, whether or not the "
+        "model holds."
     )
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "averaged-steps"
@@ -58,7 +58,10 @@ class AveragedSteps(FitMechanism):
     categories: Categories = ()
 
     def heading(self, plan: Plan) -> str:
-        return "averaged noisy Newton steps"
+        return f"averaged noisy Newton steps towards the {self.estimand(plan)}"
+
+    def estimand(self, plan: Plan) -> str:
+        return score_of(plan.model).estimand
 
     def calibrate(self, request: Request) -> Plan:
         setting = self.setting(request)

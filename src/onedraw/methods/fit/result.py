@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array, Mask
-from onedraw.models.normal_estimates import NormalEstimates, normal_multiplier
+from onedraw.models.normal_estimates import NormalEstimates, Refusal, normal_multiplier
 from onedraw.models.sums.exact_sums import symmetric
 
 from .coordinates import (
@@ -40,6 +40,7 @@ from .coordinates import (
     first_of,
     where_of,
 )
+from .refusals import dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
 
@@ -163,6 +164,10 @@ class StepsResult(NormalEstimates):
         return float(moved @ moved) / (self.problem.size * (noise**2 + early**2))
 
     @property
+    def dependence(self) -> str:
+        return dependence_words(self.specification, self.problem.size)
+
+    @property
     def _misfit(self) -> float:
         """Return the share of that difference which is more than noise."""
         return max(0.0, 1.0 - 1.0 / max(self.specification, 1e-9))
@@ -175,25 +180,48 @@ class StepsResult(NormalEstimates):
     def given(self) -> Mask:
         if not self.informed:
             return np.zeros(len(self.change), dtype=bool)
-        weak = self.change[:, self.where.weak] ** 2
-        share = weak.sum(axis=1) / np.maximum((self.change**2).sum(axis=1), 1e-300)
-        told = np.abs(self.change).sum(axis=1) > 0.0
+        share = self._weak_shares
+        told = self.privacy_is_known
         if self.problem.score.kind == "number":
             return np.asarray(told & (share <= WEAK_SHARE))
         return np.asarray(told & (self._prior_shares <= LARGEST_PRIOR))
 
     @property
+    def _weak_shares(self) -> Array:
+        """Return the share of each coefficient that directions carry whose moments may be noise."""
+        weak = self.change[:, self.where.weak] ** 2
+        return np.asarray(weak.sum(axis=1) / np.maximum((self.change**2).sum(axis=1), 1e-300))
+
+    @property
+    def privacy_is_known(self) -> Mask:
+        """Return whether a coefficient has a noise at all: not that of a column with one possible value."""
+        return np.asarray(np.abs(self.change).sum(axis=1) > 0.0)
+
+    @property
+    def privacy_is_least(self) -> Mask:
+        doubtful = (self._weak_shares > WEAK_SHARE) | (not self.informed)
+        return np.asarray(self.privacy_is_known & ~self.given & doubtful)
+
+    @cached_property
+    def refusals(self) -> tuple[Refusal | None, ...]:
+        return refusals_of(self)
+
+    @property
     def _prior_shares(self) -> Array:
         """Return the share of each variance that a weak prior would carry."""
+        return np.asarray(self.prior_parts().sum(axis=1))
+
+    def prior_parts(self, quieter: float = 1.0) -> Array:
+        """Return that share along each direction of the steps, if the steps' noise were this many times smaller."""
         size, information = self.problem.size, self._information
         prior = np.full(size, PLAUSIBLE**-2.0)
         if self.problem.layout.intercept:
             prior[-1] = PLAUSIBLE_LEVEL**-2.0
-        noise = self._covariance + self._noise[0] ** 2 * np.eye(size)
+        noise = self._covariance + (self._noise[0] / quieter) ** 2 * np.eye(size)
         both = np.linalg.inv(information @ np.linalg.solve(noise, information) + np.diag(prior))
         answer = self.change @ both
-        carried, all_of_it = (answer**2) @ prior, np.einsum("ij,ij->i", answer, self.change)
-        return np.asarray(carried / np.maximum(all_of_it, 1e-300))
+        whole = np.einsum("ij,ij->i", answer, self.change)
+        return np.asarray(answer**2 * prior / np.maximum(whole, 1e-300)[:, None])
 
     @property
     def doubtful_shares(self) -> Array:
@@ -234,14 +262,12 @@ class StepsResult(NormalEstimates):
         count = 0.0 if self.published.count is None else float(self.published.count[0])
         return max(0.0, count) / self.problem.n, self.problem.sizes.count_noise / self.problem.n
 
-    @property
-    def estimand(self) -> str:
-        """Return what is estimated, in words."""
-        plain = {
-            "number": "least-squares coefficients", "label": "maximum-likelihood coefficients",
-            "count": "maximum-likelihood coefficients", "quantile": "coefficients of the quantile",
-        }[self.problem.score.kind]  # fmt: skip
-        return plain if self.reached else f"{plain} with the influence of single records limited"
+    def estimand_of(self, target: str | None = None) -> str:
+        """Return what is estimated, in words, about this column."""
+        of = f" of {target}" if target else ""
+        return f"{self.problem.score.estimand}{of}" + (
+            "" if self.reached else ", with the influence of single records limited"
+        )
 
     @property
     def remark(self) -> str:
@@ -250,7 +276,7 @@ class StepsResult(NormalEstimates):
             return ""
         share, noise = self.share_limited
         return (
-            f"These are {self.estimand}: about {100 * share:.2g} % (± {100 * 2 * noise:.2g}) of the records are so far out that "
+            f"About {100 * share:.2g} % (± {100 * 2 * noise:.2g}) of the records are so far out that "
             f"their influence is limited, and without the limit a coefficient could differ by up to about {self.limited:.1g} "
             "standard errors. Narrower bounds or the logarithm of the response may help."
         )

@@ -65,6 +65,14 @@ class Score:
         return self.kind in ("number", "quantile")
 
     @property
+    def estimand(self) -> str:
+        """Return what solving for the score estimates, in words."""
+        if self.kind == "quantile":
+            level = float(self.kernel.level)  # type: ignore[attr-defined]
+            return "coefficients of the median" if level == 0.5 else f"coefficients of the {level:g}-quantile"
+        return "least-squares coefficients" if self.kind == "number" else "maximum-likelihood coefficients"
+
+    @property
     def linear(self) -> bool:
         """Return whether the expected information is the same at every coefficient vector."""
         return self.continuous

@@ -113,6 +113,17 @@ class FitResult(NormalEstimates):
         """Whether the information was measured; without it there is an estimate and nothing else."""
         return self.published.information is not None
 
+    def estimand_of(self, target: str | None = None) -> str:
+        """Return what is estimated, in words: the minimizer of a weighted loss."""
+        return f"coefficients of a weighted {self.problem.loss.words}" + (f" for {target}" if target else "")
+
+    @property
+    def privacy_is_known(self) -> Mask:
+        """Return whether the privacy part can be stated: not for levels that are set aside."""
+        if not self.informed:
+            return np.zeros(len(self.change), dtype=bool)
+        return np.asarray((np.abs(self.change).sum(axis=1) > 0.0) & ~self.aside.touched(self.change))
+
     @property
     def remark(self) -> str:
         """Return what is estimated: the minimizer of a weighted loss, which is not what people usually mean."""
