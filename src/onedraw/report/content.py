@@ -316,25 +316,30 @@ def made_besides(certificate: Certificate, plan: Plan, promise: Promise, *, dige
     return [(name, shortened(value)) for name, value in facts if value]
 
 
+def _error(error: float) -> str:
+    return shown(error) if math.isfinite(error) else "unknown"
+
+
 def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
     """The plan's table: every mechanism that could have been used, best first, and why the others could not.
 
-    A fit's plan speaks of several designs instead; where the release has standard errors they replace it, and it is left out.
+    A fit's plan speaks of each column in two designs instead; where the release has standard errors they replace it.
     """
-    from onedraw.planning.expected_errors import BEYOND
+    from onedraw.planning.designs import BEYOND
 
-    fit = choices.eligible[0].found is None
-    spoken = [(one.plan.heading, one.expected) for one in choices.eligible if not fit]
-    if fit and not replaced:
-        spoken = [(one.words, one.expected) for one in choices.eligible[0].designs]
-    rows = [
-        (words, *(shown(one) if math.isfinite(one) else "unknown" for one in (expected.private, expected.sampling)))
-        for words, expected in spoken
-    ]
+    choice = choices.eligible[0]
+    fit, shown_designs = choice.found is None, () if replaced or choice.found is not None else choice.designs
+    rows = [(one.plan.heading, _error(one.expected.private), _error(one.expected.sampling)) for one in choices.eligible if not fit]  # fmt: skip
+    marked = ", no interval" if shown_designs and choice.intervals else ""
+    columns = [
+        (one.name, *(f"{_error(error.private)}{marked if error.has_interval is False else ''}" for error in (one, worst)), _error(one.sampling))
+        for one, worst in (choice.by_column if shown_designs else ())
+    ]  # fmt: skip
     return {
-        "designs": rows if fit else [],
-        "beyond": BEYOND if fit and not replaced else "",
-        "rows": [] if fit else rows,
+        "columns": columns,
+        "beyond": f"{choice.designs_in_words} {BEYOND}" if shown_designs else "",
+        "intervals": choice.intervals if shown_designs else "",
+        "rows": rows,
         "refused": sorted(choices.refused.items()),
         "why": choices.why,
     }
@@ -373,6 +378,7 @@ def plan_content(planned: Any) -> dict[str, Any]:
         "more": max(0, len(names) - MOST_NAMES),
         "besides": sum(plan.mechanism.stage_sizes(plan).values()),
         "method": planned.choices.why,
+        "estimand": f"{planned.estimand}. {plan.mechanism.estimand_words}" if planned.estimand else "",
         "why_no_interval": planned.why_no_interval,
         "attacker": attacker_words(Attacker(plan.guarantee.promise, delta), plan),
         "assumptions": assumption_words(plan.guarantee.assumptions),

@@ -20,7 +20,7 @@ from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Provenance, PureDP
 
 from .coordinates import StepsProblem
-from .expected_error import expected_errors
+from .expected_error import expected_column_error, expected_errors
 from .result import StepsPublished, StepsResult
 from .run import FitBySteps, StepsTarget
 from .scores import score_of
@@ -52,6 +52,9 @@ class AveragedSteps(FitMechanism):
         "They are computed from what the release itself measured, and are about the coefficients named above, whether or not the "
         "model holds."
     )
+    estimand_words: ClassVar[str] = (
+        "The release says whether they were reached: records far out have limited influence."
+    )
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "averaged-steps"
 
@@ -60,8 +63,8 @@ class AveragedSteps(FitMechanism):
     def heading(self, plan: Plan) -> str:
         return f"averaged noisy Newton steps towards the {self.estimand(plan)}"
 
-    def estimand(self, plan: Plan) -> str:
-        return score_of(plan.model).estimand
+    def estimand(self, plan: Plan, target: str | None = None) -> str:
+        return score_of(plan.model).estimand + (f" of {target}" if target else "")
 
     def calibrate(self, request: Request) -> Plan:
         setting = self.setting(request)
@@ -148,6 +151,10 @@ class AveragedSteps(FitMechanism):
     def expected_errors(self, plan: Plan, **design: float) -> tuple[float, float, float]:
         """Return the error to expect per coefficient in a design: see `expected_error`."""
         return expected_errors(self.problem(plan), **design)
+
+    def expected_column_error(self, plan: Plan, **design: float) -> tuple[float, float, float]:
+        """Return what to expect of one column's coefficient in a design: see `expected_error`."""
+        return expected_column_error(self.problem(plan), **design)
 
     def why_no_interval(self, plan: Plan) -> str | None:
         more = self.problem(plan).shortage

@@ -239,3 +239,8 @@ class ClassLoss:
     def ridge_for(self, kappa: float, row: float) -> float:
         """The ridge for which one record's volume costs κ."""
         return softmax_ridge_for(kappa, self.classes, radius_squared=row**2)
+
+
+def weighted_words(loss: FitLoss | ClassLoss, target: str | None = None) -> str:
+    """Return what a minimizer of the loss over weighted rows estimates, in words."""
+    return f"coefficients{f' of {target}' if target else ''} that minimize a weighted {loss.words}"

@@ -32,6 +32,7 @@ from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_dev
 from onedraw.privacy.numbers import confidence_level
 
 from . import constants as constant
+from .losses import weighted_words
 from .problem import Aside, Coordinates, FitProblem, Published, coordinates, positive
 
 SIMULATIONS = 300
@@ -115,7 +116,7 @@ class FitResult(NormalEstimates):
 
     def estimand_of(self, target: str | None = None) -> str:
         """Return what is estimated, in words: the minimizer of a weighted loss."""
-        return f"coefficients of a weighted {self.problem.loss.words}" + (f" for {target}" if target else "")
+        return weighted_words(self.problem.loss, target)
 
     @property
     def privacy_is_known(self) -> Mask:
