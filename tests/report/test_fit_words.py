@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import onedraw as od
+from onedraw.errors import WrongCall
 from onedraw.methods.fit import AveragedSteps
 from onedraw.report import report_html
 from onedraw.report.page import plan_html
@@ -140,3 +141,64 @@ def test_estimator_gives_the_same_reasons():
     model = od.DPLinearRegression(1.0, schema=SCHEMA, target="cost", random_state=1).fit(frame())
     assert "the noise cannot tell age and years apart" in model.interval_reason_
     assert model.interval_reason_ == model.summary().reason
+
+
+# Levels compared with the commonest one
+
+
+def with_rare_base(n: int = 12_000) -> pd.DataFrame:
+    """One record in 400 is on the first ward declared; most are on the last."""
+    rng = np.random.default_rng(9)
+    found = pd.DataFrame({"age": rng.uniform(0, 100, n), "ward": rng.choice(list("abc"), n, p=[0.0025, 0.2975, 0.7])})
+    found["cost"] = np.clip(200 + 2 * found.age + 50 * (found.ward == "b") + 60 * rng.standard_normal(n), 0, 1000)
+    return found
+
+
+@pytest.fixture(scope="module")
+def rare_base():
+    columns = {name: SCHEMA["columns"][name] for name in ("age", "ward", "cost")}
+    return od.plan({"columns": columns}, "cost", "linear", n=12_000, epsilon=1.0).release(
+        with_rare_base(), random_state=4
+    )
+
+
+def test_levels_compared_with_the_commonest_are_differences_of_coefficients(rare_base):
+    declared, common = rare_base.summary(), rare_base.summary(base="commonest")
+    assert declared.names == ("age", "ward=b", "ward=c", "intercept")
+    assert common.names == ("age", "ward=b vs c", "ward=a vs c", "intercept")
+    assert [row.term for row in common] == list(common.names)
+    age, b, c, intercept = (row.estimate for row in declared)
+    assert [row.estimate for row in common] == pytest.approx([age, b - c, -c, intercept + c])
+    assert common.joint == declared.joint, "the test of the whole category does not depend on it"
+    assert "Levels are compared with the commonest one, by the published noisy shares: ward with c." in str(common)
+
+
+def test_commonest_base_gives_more_intervals_where_the_declared_one_is_rare(rare_base):
+    declared, common = rare_base.summary(), rare_base.summary(base="commonest")
+    assert [row.given for row in declared] == [True, False, False, False]
+    assert [row.given for row in common][:3] == [True, True, False]
+    assert common[1].low < 50.0 < common[1].high
+    assert common[1].std_err < 5.0
+    page = Page(report_html(rare_base, interval=declared))
+    assert page.titled("Compared with the commonest level")
+    assert "ward=b vs c" in page.text
+    assert not Page(report_html(rare_base, interval=common)).titled("Compared with the commonest level")
+
+
+def test_commonest_base_leaves_a_category_alone_whose_first_level_is_commonest(released):
+    names = released.summary(base="commonest").names
+    assert names[0] == "age"
+    assert all(name.startswith("ward=") for name in names[2:4])
+    wards = [name for name in names if " vs " in name]
+    assert len(wards) in (0, 2), "all levels of a category or none"
+
+
+def test_estimator_compares_with_the_commonest_level_too(rare_base):
+    columns = {name: SCHEMA["columns"][name] for name in ("age", "ward", "cost")}
+    model = od.DPLinearRegression(1.0, schema={"columns": columns}, target="cost", random_state=4).fit(with_rare_base())
+    assert model.summary(base="commonest").names == ("age", "ward=b vs c", "ward=a vs c", "intercept")
+
+
+def test_another_base_is_refused(released):
+    with pytest.raises(WrongCall, match="'declared' or 'commonest'; got 'rarest'"):
+        released.summary(base="rarest")

@@ -268,11 +268,16 @@ class LinearEstimator(RegressionEstimator):
         """What the question expects of predictor and noise, by which intervals of several draws are calibrated."""
         return self._public_question.sizes
 
-    def summary(self, level: float = 0.95) -> Estimates:
-        """The coefficients with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""
+    def summary(self, level: float = 0.95, *, base: str = "declared") -> Estimates:
+        """The coefficients with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it.
+
+        ``base="commonest"`` compares the levels of a category with the commonest one, by the published noisy shares, instead of
+        the first one declared.
+        """
         check_is_fitted(self)
         reason = "" if self._given.any() else self.interval_reason_
-        found = estimates_of(self.certificate_, self.release_.plan, level, reason=reason, **self._sizes())
+        plan = self.release_.plan
+        found = estimates_of(self.certificate_, plan, level, reason=reason, base=base, **self._sizes())
         return found.first(len(self._given))
 
 

@@ -97,6 +97,14 @@ class NormalEstimates(abc.ABC):
         return ""
 
     @property
+    def level_shares(self) -> Array | None:
+        """Return the published noisy share of the records that have each column's level; None if none were published.
+
+        Entries of columns that are numbers mean nothing.
+        """
+        return None
+
+    @property
     def refusals(self) -> tuple[Refusal | None, ...]:
         """Return why each coefficient has no interval; None for those that are given one."""
         return tuple(None if given else Refusal() for given in self.given)

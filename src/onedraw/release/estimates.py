@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onedraw.arrays import Array
-from onedraw.data import Schema
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import AddedNoise, CenteredNoise, ExponentialQuantiles, FitMechanism, Moments
 from onedraw.models import Model, Network
@@ -32,6 +31,7 @@ from onedraw.plans import Plan, Posterior
 from onedraw.privacy.numbers import confidence_level
 
 from . import refusals
+from .base_levels import coded_categories, compare_with_commonest
 from .certificate import Certificate
 from .intervals import Interval
 from .intervals.path_start import SLOW
@@ -191,35 +191,67 @@ def p_words(value: float) -> str:
 
 def estimates_of(
     certificate: Certificate, plan: Plan, level: float = 0.95, *, terms: Sequence[tuple[str, str]] | None = None,
-    reason: str = "", effect: float | None = None, noise: float | None = None,
+    reason: str = "", effect: float | None = None, noise: float | None = None, base: str = "declared",
 ) -> Estimates:  # fmt: skip
     """The table of a release. ``terms`` names its rows, by default as the model's parameters; ``reason`` says that there is no
-    interval, and why; ``effect`` and ``noise`` as in `interval_of`."""
+    interval, and why; ``effect`` and ``noise`` as in `interval_of`; ``base`` is what levels are compared with, "declared" or
+    "commonest"."""
+    if base not in BASES:
+        raise WrongCall(f"base is what levels are compared with, {' or '.join(map(repr, BASES))}; got {base!r}.")
+    if isinstance(plan.mechanism, FitMechanism):
+        return _fit_estimates(certificate, plan, level, terms=terms, reason=reason, base=base)
     names, found, tests = certificate.draw.names, None, None
-    fit: NormalEstimates | None = None
-    joint: tuple[Joint, ...] = ()
     try:
         if isinstance(plan.mechanism, Moments) and not reason:
             moments = moments_of(certificate, plan)
             found, tests, reason = _vouched(moments, level), moments.p_values, moments.refused(plan.model.names)
-        elif isinstance(plan.mechanism, FitMechanism):
-            fit = fit_of(certificate, plan)
-            reason = reason or why_fit_refused(fit, plan, names)
-            found, tests, joint = _vouched(fit, level), fit.p_values, joint_tests(fit, certificate, plan)
         elif not reason:
             found = interval_of(certificate, plan, level, effect=effect, noise=noise)
             reason = why_refused(np.isnan(found.low), names)
     except PromiseRefused as refused:
-        reason = reason or str(refused)
-    columns: tuple[Any, ...] = (*found[:5], np.full(len(names), np.nan) if tests is None else tests) if found else ()
-    if found is None or not np.isfinite(found.low).any():
-        columns, joint = (columns if fit is not None and found else (values_of(certificate, plan),)), ()
+        reason = str(refused)
+    columns: tuple[Any, ...] = (values_of(certificate, plan),)
+    if found is not None and np.isfinite(found.low).any():
+        columns = (*found[:5], np.full(len(names), np.nan) if tests is None else tests)
+    remarks = [sentence_of(certificate, plan), *([f"No interval: {reason.rstrip('.')}."] if reason else [])]
+    return Estimates(
+        _rows(terms or plan.model.terms, columns), level=level, names=names, reason=reason, remarks=remarks
+    )
+
+
+BASES = ("declared", "commonest")
+"""What levels of a category may be compared with."""
+
+
+def _rows(terms: Iterable[tuple[str, str]], columns: Iterable[ArrayLike]) -> list[Estimate]:
     numbers = zip(*(np.asarray(column, dtype=np.float64).tolist() for column in columns), strict=True)
-    rows = [Estimate(*term, *row) for term, row in zip(terms or plan.model.terms, numbers, strict=True)]
-    about = {} if fit is None else described(fit, certificate.data.target)
-    remarks = [*about_lines(**about), sentence_of(certificate, plan)]
+    return [Estimate(*term, *row) for term, row in zip(terms, numbers, strict=True)]
+
+
+def _fit_estimates(
+    certificate: Certificate, plan: Plan, level: float, *, terms: Sequence[tuple[str, str]] | None, reason: str, base: str
+) -> Estimates:  # fmt: skip
+    """The table of a fit, which states the privacy part of errors also where there is no interval."""
+    fit, names, terms = fit_of(certificate, plan), tuple(certificate.draw.names), terms or plan.model.terms
+    joint: tuple[Joint, ...] = ()
+    columns: tuple[Any, ...] = (values_of(certificate, plan),)
+    declared_fit, declared, compared = fit, names, ""
+    if base == "commonest":
+        rebased = compare_with_commonest(fit, certificate, plan)
+        terms = [(name, term[1]) if place in rebased.changed else term for place, (name, term) in enumerate(zip(rebased.names, terms, strict=True))]  # fmt: skip
+        fit, names, compared = rebased.fit, rebased.names, rebased.remark
+    try:
+        columns = (*_vouched(fit, level)[:5], fit.p_values)
+        reason = reason or why_fit_refused(fit, plan, names, declared)
+        joint = joint_tests(declared_fit, certificate, plan) if fit.given.any() else ()
+    except PromiseRefused as refused:  # no information was published
+        reason = reason or str(refused)
+    about = described(fit, certificate.data.target)
+    remarks = [*about_lines(**about), *([compared] if compared else []), sentence_of(certificate, plan)]
     remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
-    return Estimates(rows, level=level, names=names, reason=reason, joint=joint, remarks=remarks, **about)
+    return Estimates(
+        _rows(terms, columns), level=level, names=names, reason=reason, joint=joint, remarks=remarks, **about
+    )  # fmt: skip
 
 
 def described(fit: NormalEstimates, target: str | None) -> dict[str, Any]:
@@ -235,10 +267,14 @@ def about_lines(*, estimand: str = "", dependence: str = "", note: str = "", **_
     return [line for line in (f"Estimated: {estimand}." if estimand else "", note, dependence) if line]
 
 
-def why_fit_refused(fit: NormalEstimates, plan: Plan, names: Sequence[str]) -> str:
-    """Return why a fit gives no interval, or none for some coefficients; empty if each has one."""
+def why_fit_refused(
+    fit: NormalEstimates, plan: Plan, names: Sequence[str], columns: Sequence[str] | None = None
+) -> str:
+    """Return why a fit gives no interval, or none for some coefficients; empty if each has one. ``columns`` are the names of the
+    columns that cause it, if coefficients are called otherwise."""
     assert isinstance(plan.mechanism, FitMechanism)
-    return (plan.mechanism.why_no_interval(plan) if not fit.informed else None) or refusals.why_refused(fit, names)
+    public = None if fit.informed else plan.mechanism.why_no_interval(plan)
+    return public or refusals.why_refused(fit, names, columns)
 
 
 def interval_of(
@@ -348,15 +384,12 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
 
 def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
     """One for each declared category of more than two levels, and for each class where there are several."""
-    declared, mechanism = certificate.data.declared, plan.mechanism
-    if declared is None or not isinstance(mechanism, FitMechanism) or not fit.informed:
+    if not fit.informed:
         return ()
-    columns = Schema.from_dict(declared).columns
-    coded = [name for name, column in columns.items() if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip
     width, labels = plan.model.features.width, dict.fromkeys(label for _, label in plan.model.terms)
     return tuple(
         Joint(name, label, *fit.wald(range(block * width + start, block * width + stop)))
         for block, label in enumerate(labels)
-        for name, (start, stop) in zip(coded, mechanism.categories, strict=True)
+        for name, _, start, stop in coded_categories(certificate, plan)
         if stop - start > 1
     )

@@ -17,19 +17,23 @@ LEAST_SHARE = 0.0005
 """A published share below this is not told as a figure."""
 
 
-def why_refused(fit: NormalEstimates, names: Sequence[str]) -> str:
+def why_refused(fit: NormalEstimates, names: Sequence[str], columns: Sequence[str] | None = None) -> str:
     """Return all of `refusal_lines` as one text; empty if no coefficient is refused an interval."""
-    return " ".join(refusal_lines(fit, names))
+    return " ".join(refusal_lines(fit, names, columns))
 
 
-def refusal_lines(fit: NormalEstimates, names: Sequence[str]) -> tuple[str, ...]:
-    """Return for each cause the coefficients without an interval, the columns that cause it, and the remedy."""
+def refusal_lines(fit: NormalEstimates, names: Sequence[str], columns: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return for each cause the coefficients without an interval, the columns that cause it, and the remedy.
+
+    ``columns`` are the names of the columns, if coefficients are called otherwise.
+    """
+    called = names if columns is None else columns
     groups: dict[tuple[Reason, frozenset[int]], list[tuple[str, Refusal]]] = {}
     for name, refusal in zip(names, fit.refusals, strict=True):
         if refusal is not None:
             groups.setdefault((refusal.reason, frozenset(refusal.causes)), []).append((name, refusal))
     ordered = sorted(groups.values(), key=lambda group: -len(group))
-    return tuple(refusal_line([name for name, _ in group], [one for _, one in group], names) for group in ordered)
+    return tuple(refusal_line([name for name, _ in group], [one for _, one in group], called) for group in ordered)
 
 
 def refusal_line(refused: Sequence[str], refusals: Sequence[Refusal], names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import brief, percent, points, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import Joint, p_words, readable_draws, values_of
+from onedraw.release.estimates import Joint, estimates_of, p_words, readable_draws, values_of
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
 from . import pictures
@@ -90,10 +90,27 @@ def results_of(
         "least": fitted is not None and any(fitted.least),
         "estimand": "" if fitted is None else fitted.estimand[:1].upper() + fitted.estimand[1:],
         "about": [] if fitted is None else [line for line in (fitted.note, fitted.dependence) if line],
+        "commonest": commonest_words(certificate, plan, fitted),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
         "joint": [] if table is None else [joint_words(test) for test in table.joint],
     }
+
+
+def commonest_words(certificate: Certificate, plan: Plan, fitted: Estimates | None) -> dict[str, Any] | None:
+    """Rows of levels compared with the commonest one, if that gives more intervals than the declared comparison."""
+    if fitted is None:
+        return None
+    found = estimates_of(certificate, plan, fitted.level, base="commonest")
+    if sum(row.given for row in found) <= sum(row.given for row in fitted):
+        return None
+    rows = [
+        {"name": name, "value": brief(row.estimate), "privacy": found.privacy_words(place, brief),
+         "interval": f"{brief(row.low)} to {brief(row.high)}" if row.given else "none",
+         "error": brief(row.std_err) if row.given else "–", "p": p_words(row.p_value) if row.given else "–"}
+        for place, (name, row, before) in enumerate(zip(found.names, found, fitted.names, strict=True)) if name != before
+    ]  # fmt: skip
+    return {"rows": rows, "level": f"{100 * found.level:g} %"}
 
 
 def joint_words(test: Joint) -> dict[str, str]:

@@ -202,6 +202,12 @@ class StepsResult(NormalEstimates):
         doubtful = (self._weak_shares > WEAK_SHARE) | (not self.informed)
         return np.asarray(self.privacy_is_known & ~self.given & doubtful)
 
+    @property
+    def level_shares(self) -> Array | None:
+        if self.published.mean is None:
+            return None
+        return np.asarray(self.problem.moment_columns.centre(self.published.mean)[: self.problem.layout.columns])
+
     @cached_property
     def refusals(self) -> tuple[Refusal | None, ...]:
         return refusals_of(self)
