@@ -30,6 +30,7 @@ class Reason(StrEnum):
     NARROW = "the column varies little over its declared range"
     ALIKE = "the noise cannot tell the columns apart"
     LEVELS = "the noise cannot tell levels of one category apart"
+    BASE = "few records have the first level of a category, which the others are compared with"
     NOISE = "the noise hides how the records vary along the columns"
 
 

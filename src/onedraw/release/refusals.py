@@ -43,7 +43,7 @@ def refusal_line(refused: Sequence[str], refusals: Sequence[Refusal], names: Seq
     factor = max(one.factor for one in refusals)
     others = [name for name in refused if name not in causes]
     which = "the others depend" if len(others) < len(refused) else "it depends" if len(others) == 1 else "they depend"
-    reach = f", on which {which}" if causes and others else ""
+    reach = f", on which {which}" if causes and others and first.reason != Reason.BASE else ""
     return f"{listed(refused)}: {cause_words(first, causes)}{reach}. {remedy(first, causes, factor)}."
 
 
@@ -55,6 +55,10 @@ def cause_words(refusal: Refusal, causes: Sequence[str]) -> str:
             level = "level" if len(causes) == 1 else "levels"
             some = f"few records (about {100.0 * refusal.share:.1g} %)"
             return f"{some if refusal.share >= LEAST_SHARE else 'hardly any records'} have the {level} {these}"
+        case Reason.BASE:
+            some = f"few records (about {100.0 * refusal.share:.1g} %)"
+            some = some if refusal.share >= LEAST_SHARE else "hardly any records"
+            return f"{some} have the first level declared, which {these} {'is' if len(causes) == 1 else 'are'} compared with"
         case Reason.NARROW:
             return f"{these} varies too little over its declared range"
         case Reason.ALIKE | Reason.LEVELS:
@@ -69,6 +73,8 @@ def remedy(refusal: Refusal, causes: Sequence[str], factor: float) -> str:
     match refusal.reason:
         case Reason.RARE:
             return f"Merge {them} with a common level, or {larger}"
+        case Reason.BASE:
+            return "Compare with a common level: declare one first, or read summary(base='commonest')"
         case Reason.NARROW:
             return f"Narrow its declared bounds, or {larger}"
         case Reason.ALIKE:

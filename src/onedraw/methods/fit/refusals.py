@@ -8,6 +8,7 @@ its own deviations. A single rare level can so refuse other coefficients too; it
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,19 +37,24 @@ NARROW = 0.25
 ALIKE = 0.8
 """Correlation from which on a column is said to repeat another one."""
 
-FACTORS = (1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
+FACTORS = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
 """Multiples of ε that are tried as a remedy."""
+
+HIDDEN = " Columns whose variation the noise hides can cause this too."
 
 VISIBLE = 0.01
 """Probability of a specification test beyond the value from which on dependence is called visible."""
 
 
-def dependence_words(specification: float, size: int) -> str:
+def dependence_words(specification: float, size: int, *, hidden: bool = False) -> str:
     """Return the specification test as a sentence.
 
     Without misfit `size` times it is about chi-squared with `size` degrees of freedom, since it is a mean of squares of
-    what lies between two averages over its noise.
+    what lies between two averages over its noise. ``hidden`` says that the noise hides other directions: steps do not settle
+    along them, which this test may see as well.
     """
+    if math.isnan(specification):
+        return ""
     usual = float(special.chdtri(size, VISIBLE)) / size
     figures = f"{specification:.1f}; about 1 if there is none, above {usual:.1f} in 1 of 100 such releases"
     if specification <= usual:
@@ -56,7 +62,7 @@ def dependence_words(specification: float, size: int) -> str:
     return (
         f"Dependence on far-out records: visible ({figures}). The estimate changes if the influence of single records is "
         "halved. The standard errors allow for a difference of this size. Narrower bounds, the logarithm of the response, or more "
-        "records may help."
+        f"records may help.{HIDDEN if hidden else ''}"
     )
 
 
@@ -66,9 +72,9 @@ def refusals_of(result: StepsResult) -> tuple[Refusal | None, ...]:
         return (None,) * len(result.change)
     first = first_of(result.problem, result.published.mean, result.published.moments)
     parts, factors = parts_of(result), factors_of(result)
-    causes = {int(k): causes_of(result, first, int(k)) for k in set(parts.argmax(axis=1))}
+    found = {int(k): explained(result, first, int(k)) for k in set(parts[~result.given].argmax(axis=1))}
     return tuple(
-        None if given else explained(result, first, causes[int(along.argmax())], float(factor))
+        None if given else replace(found[int(along.argmax())], factor=float(factor))
         for given, along, factor in zip(result.given, parts, factors, strict=True)
     )
 
@@ -124,8 +130,26 @@ def twin_of(first: First, column: int, numbers: set[int]) -> int | None:
     return max(others, key=lambda place: float(alike[place])) if others else None
 
 
-def explained(result: StepsResult, first: First, causes: tuple[int, ...], factor: float) -> Refusal:
-    """Return the reason in terms of what the columns are."""
+def rare_base(result: StepsResult, first: First, direction: int) -> Refusal | None:
+    """Return the reason if a direction moves all levels of a category alike, whose first level few records have."""
+    if not result.problem.sizes.mean_noise or direction >= len(result.where.spread):
+        return None
+    along = result.where.root[:, direction]
+    loads = (along * deviations(first)) ** 2
+    for start, stop in result.problem.layout.categories:
+        shares, moved = np.clip(first.mean[start:stop], 0.0, 1.0), along[start:stop]
+        share = 1.0 - float(shares.sum())
+        alike = float(shares @ moved) ** 2 / max(float(shares @ moved**2), 1e-300)
+        if share <= RARE and min(alike, float(loads[start:stop].sum() / loads.sum())) >= NAMED_SHARE:
+            return Refusal(Reason.BASE, tuple(range(start, stop)), share=max(share, 0.0))
+    return None
+
+
+def explained(result: StepsResult, first: First, direction: int) -> Refusal:
+    """Return what is wrong with the columns along a direction."""
+    if (base := rare_base(result, first, direction)) is not None:
+        return base
+    causes = causes_of(result, first, direction)
     layout, sizes = result.problem.layout, result.problem.sizes
     numbers = set(layout.number_places.tolist())
     levels = [place for place in causes if place not in numbers]
@@ -142,4 +166,4 @@ def explained(result: StepsResult, first: First, causes: tuple[int, ...], factor
         reason = Reason.LEVELS
     elif len(causes) == 1 and not levels and deviations(first)[causes[0]] <= NARROW and layout.ball is None:
         reason = Reason.NARROW
-    return Refusal(reason, causes, factor, share)
+    return Refusal(reason, causes, share=share)

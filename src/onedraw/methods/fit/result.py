@@ -159,13 +159,18 @@ class StepsResult(NormalEstimates):
     def specification(self) -> float:
         """Return the mean square, over coefficients, of what lies between the two averages over its noise: about 1 where
         shortening scores changes nothing, above where the estimate depends on how far scores are shortened."""
+        return self.specification_along(np.ones(self.problem.size, dtype=bool))
+
+    def specification_along(self, directions: Mask) -> float:
+        """Return the specification test along these directions of the steps; NaN for none."""
         noise, early = self._noise
-        moved = self._information @ (self.published.step - self.published.early)
-        return float(moved @ moved) / (self.problem.size * (noise**2 + early**2))
+        moved = (self._information @ (self.published.step - self.published.early))[directions]
+        return float(moved @ moved) / (len(moved) * (noise**2 + early**2)) if len(moved) else math.nan
 
     @property
     def dependence(self) -> str:
-        return dependence_words(self.specification, self.problem.size)
+        told = np.logical_not(self.where.weak)  # along the others steps do not settle, whatever far-out records do
+        return dependence_words(self.specification_along(told), int(told.sum()), hidden=not told.all())
 
     @property
     def _misfit(self) -> float:
