@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from onedraw.release.fingerprint import dataset_name
 from onedraw.release.review import Flag, Tone, flags_of, is_proven, strength_flags
 
 from . import pictures
+from .expected import declared_columns, expected_of
 from .results import results_of
 from .tables import correlation_words, correlations, evaluation_words
 
@@ -133,16 +134,11 @@ def content(
     certificate, plan = release.certificate if verified is None else verified.certificate, release.plan
     promise = Promise.from_dict(certificate.promise.native)
     finding = None if audit is None else AuditFinding.read(audit)
-    if interval is not None and not isinstance(interval, Estimates | str):
-        raise WrongCall(
-            f"interval= takes a release's summary(), or why there is none, got a {type(interval).__name__}."
-        )
-    table = interval if isinstance(interval, Estimates) and interval.given else None
-    reason = interval.reason if isinstance(interval, Estimates) else interval or ""
+    summary, reason = given_interval(interval)
+    table = summary if summary is not None and summary.given else None
     attacker = Attacker(promise, certificate.promise.delta)
     answer = None if verified is None else verified.answer
-    fitted = interval if isinstance(interval, Estimates) and interval.estimand else None
-    results = results_of(certificate, plan, table, why_none=reason, fitted=fitted)
+    results = results_of(certificate, plan, table, why_none=reason, fitted=summary)
     evaluation = evaluation_words(release)
     rows = [{"interval": figure[2]} for figure in evaluation["figures"]] if evaluation else results["rows"]
     target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
@@ -173,6 +169,17 @@ def content(
         "words": WORDS,
         "json": release.certificate.to_json(),
     }  # fmt: skip
+
+
+def given_interval(interval: Estimates | str | None) -> tuple[Estimates | None, str]:
+    """Return the summary that was given, if any, and why there is no interval."""
+    if isinstance(interval, Estimates):
+        return interval, interval.reason
+    if interval is not None and not isinstance(interval, str):
+        raise WrongCall(
+            f"interval= takes a release's summary(), or why there is none, got a {type(interval).__name__}."
+        )
+    return None, interval or ""
 
 
 def verification(release: Release, ledger: Ledger | None) -> tuple[Verification | None, str]:
@@ -316,35 +323,6 @@ def made_besides(certificate: Certificate, plan: Plan, promise: Promise, *, dige
     return [(name, shortened(value)) for name, value in facts if value]
 
 
-def _error(error: float) -> str:
-    return shown(error) if math.isfinite(error) else "unknown"
-
-
-def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
-    """The plan's table: every mechanism that could have been used, best first, and why the others could not.
-
-    A fit's plan speaks of each column in two designs instead; where the release has standard errors they replace it.
-    """
-    from onedraw.planning.designs import BEYOND
-
-    choice = choices.eligible[0]
-    fit, shown_designs = choice.found is None, () if replaced or choice.found is not None else choice.designs
-    rows = [(one.plan.heading, _error(one.expected.private), _error(one.expected.sampling)) for one in choices.eligible if not fit]  # fmt: skip
-    marked = ", no interval" if shown_designs and choice.intervals else ""
-    columns = [
-        (one.name, *(f"{_error(error.private)}{marked if error.has_interval is False else ''}" for error in (one, worst)), _error(one.sampling))
-        for one, worst in (choice.by_column if shown_designs else ())
-    ]  # fmt: skip
-    return {
-        "columns": columns,
-        "beyond": f"{choice.designs_in_words} {BEYOND}" if shown_designs else "",
-        "intervals": choice.intervals if shown_designs else "",
-        "rows": rows,
-        "refused": sorted(choices.refused.items()),
-        "why": choices.why,
-    }
-
-
 # ── the page of a plan ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -353,10 +331,6 @@ def plan_content(planned: Any) -> dict[str, Any]:
     plan, schema = planned.plan, planned.asked.schema
     budget: Promise = planned.budget
     delta, names = budget.quoted_delta, list(plan.model.parameter_names)
-    declared: dict[str, Callable[[Any], str]] = {
-        "number": lambda column: f"{shown(column.lower)} to {shown(column.upper)}",
-        "count": lambda column: f"0 to {shown(column.cap)}",
-    }
     return {
         "title": planned.asked.title[:1].upper() + planned.asked.title[1:],
         "flags": [
@@ -383,15 +357,7 @@ def plan_content(planned: Any) -> dict[str, Any]:
         "attacker": attacker_words(Attacker(plan.guarantee.promise, delta), plan),
         "assumptions": assumption_words(plan.guarantee.assumptions),
         "expected": expected_of(planned.choices),
-        "columns": [
-            {
-                "name": name + (" (explained)" if name == planned.asked.target else ""),
-                "kind": column.kind,
-                "declared": declared.get(column.kind, lambda of: ", ".join(of.labels))(column),
-                "missing": shown(column.missing),
-            }
-            for name, column in schema.columns.items()
-        ],
+        "columns": declared_columns(planned),
         "inferred": schema.notice,
         "person": schema.person,
         "fingerprint": planned.fingerprint,

@@ -47,8 +47,8 @@ LARGEST_EXPONENT = 20.0
 def results_of(
     certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "", fitted: Estimates | None = None
 ) -> dict[str, Any]:  # fmt: skip
-    """The rows, how they are drawn, and what is said of their uncertainty; ``fitted`` is a fit's table, also one without
-    any interval."""
+    """The rows, how they are drawn, and what is said of their uncertainty; ``fitted`` is the summary, also one without any
+    interval, of which a fit has more to say."""
     model, target, rows = plan.model, certificate.data.target, rows_of(certificate, plan, table)
     moments = isinstance(plan.mechanism, Moments)
     if moments:  # correlations have a picture of their own
@@ -61,9 +61,7 @@ def results_of(
     plot = plot_of(drawn, form, model, alike=across)
     ratios = Ratios.of(certificate, model, interval=table is not None)
     words = [row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios) for row in rows]
-    if fitted is not None:  # the noise for privacy is known without an interval too
-        for place, line in enumerate(words):
-            line["privacy"] = fitted.privacy_words(place, brief)
+    of_fit = fit_words(certificate, plan, fitted if fitted is not None and fitted.estimand else None, words)
     return {
         "form": form,
         "cross": None if form != "cross" else cross_of(model, target, [row.value for row in rows], words),
@@ -76,8 +74,7 @@ def results_of(
         "ratio_note": "" if ratios is None else ratios.note,
         "columns": COLUMNS[form] if form != "coefficients" or isinstance(model, RowModel) else ("Name", "Value"),
         "meaning": model.meaning,
-        "uncertainty": uncertainty(plan, table, why_none),
-        "refused": "" if fitted is None or not fitted.reason else f"No interval: {fitted.reason.rstrip('.')}.",
+        "uncertainty": "" if table is None and of_fit["estimand"] else uncertainty(plan, table, why_none),
         "expected": expected_error_words(plan) if table is None else None,
         "own_scales": form == "coefficients" and plot.axis is None,
         "across": across,
@@ -86,21 +83,33 @@ def results_of(
         "allowance": "" if table is None else allowance_words(plan, rows),
         "allowances": table is not None and plan.draws > 1,
         "tested": table is not None and table.tested and not moments,
-        "parts": fitted is not None or any(row["sampling"] for row in words),
-        "least": fitted is not None and any(fitted.least),
-        "estimand": "" if fitted is None else fitted.estimand[:1].upper() + fitted.estimand[1:],
-        "about": [] if fitted is None else [line for line in (fitted.note, fitted.dependence) if line],
-        "commonest": commonest_words(certificate, plan, fitted),
+        "parts": any(row["sampling"] or row["privacy"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
         "joint": [] if table is None else [joint_words(test) for test in table.joint],
+    } | of_fit  # fmt: skip
+
+
+def fit_words(
+    certificate: Certificate, plan: Plan, fitted: Estimates | None, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What is said of a fit besides its numbers: what it estimates, why intervals are missing, and the noise for privacy, which
+    is known without an interval too and is written into the rows."""
+    if fitted is None:
+        return {"estimand": "", "about": [], "refused": "", "least": False, "commonest": None}
+    for place, row in enumerate(rows):
+        row["privacy"] = fitted.privacy_words(place, brief)
+    return {
+        "estimand": fitted.estimand[:1].upper() + fitted.estimand[1:],
+        "about": [line for line in (fitted.note, fitted.dependence) if line],
+        "refused": f"No interval: {fitted.reason.rstrip('.')}." if fitted.reason else "",
+        "least": any(fitted.least),
+        "commonest": commonest_words(certificate, plan, fitted),
     }
 
 
-def commonest_words(certificate: Certificate, plan: Plan, fitted: Estimates | None) -> dict[str, Any] | None:
+def commonest_words(certificate: Certificate, plan: Plan, fitted: Estimates) -> dict[str, Any] | None:
     """Rows of levels compared with the commonest one, if that gives more intervals than the declared comparison."""
-    if fitted is None:
-        return None
     found = estimates_of(certificate, plan, fitted.level, base="commonest")
     if sum(row.given for row in found) <= sum(row.given for row in fitted):
         return None
@@ -205,10 +214,8 @@ def allowance_words(plan: Plan, rows: list[Row]) -> str:
 def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
     fit = isinstance(plan.mechanism, FitMechanism)
-    remark = "" if table is None else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
-    if fit:
-        remark = ""  # a paragraph of its own
-    elif remark:
+    remark = "" if table is None or fit else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
+    if remark:
         remark = f" No interval is given {remark}." if remark[:4] == "for " else f" {remark[:1].upper()}{remark[1:]}."
     if table is not None:
         crossed = sides_of(plan.model, None) is not None
@@ -239,8 +246,6 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     many = f"All {plan.draws} picks of the selection are published" if picks else f"{plan.draws} draws share the budget"
     weighted = ", weighted like the rounds" if picks else ""
     shown_as = f"{many}, drawn as thin lines; the number shown is their mean{weighted}." if plan.draws > 1 else ""
-    if why_none and fit:
-        return ""
     if why_none:
         return f"No interval is given. {why_none[:1].upper()}{why_none[1:].rstrip('.')}. {shown_as}".strip()
     if plan.draws == 1 and isinstance(plan.model, RowModel) and not fit:
