@@ -104,6 +104,15 @@ def test_dependence_is_called_visible_beyond_its_rarest_hundredth() -> None:
     assert "logarithm of the response" in large
 
 
+def test_dependence_says_what_else_may_cause_it() -> None:
+    assert "ordinary records too" in dependence_words(9.0, 4, short=True)
+    assert "Columns whose variation the noise hides" in dependence_words(9.0, 4, hidden=True)
+    assert dependence_words(float("nan"), 0) == "", "no direction is known"
+    few = run(plan_of("label", 2000), table_of("label", 2000))
+    assert few.problem.sizes.early_bound < 0.75 * few.problem.size**0.5
+    assert ("ordinary records too" in few.dependence) == ("none visible" not in few.dependence)
+
+
 def test_specification_of_a_model_without_tails_is_about_one() -> None:
     """Forty fits from fixed seeds: the mean of a chi-squared over its degrees of freedom, and few beyond the hundredth."""
     found = [run(plan_of("number"), table_of("number", 8000, seed), seed=seed) for seed in range(40)]

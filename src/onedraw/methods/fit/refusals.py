@@ -40,18 +40,22 @@ ALIKE = 0.8
 FACTORS = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
 """Multiples of ε that are tried as a remedy."""
 
+SHORT_BOUND = 0.75
+"""Length of early scores, over √p, below which ordinary records are shortened too."""
+
+ORDINARY = " At this n and ε half the influence limits ordinary records too, so it need not be far-out ones."
 HIDDEN = " Columns whose variation the noise hides can cause this too."
 
 VISIBLE = 0.01
 """Probability of a specification test beyond the value from which on dependence is called visible."""
 
 
-def dependence_words(specification: float, size: int, *, hidden: bool = False) -> str:
+def dependence_words(specification: float, size: int, *, hidden: bool = False, short: bool = False) -> str:
     """Return the specification test as a sentence.
 
     Without misfit `size` times it is about chi-squared with `size` degrees of freedom, since it is a mean of squares of
     what lies between two averages over its noise. ``hidden`` says that the noise hides other directions: steps do not settle
-    along them, which this test may see as well.
+    along them, which this test may see as well. ``short`` says that ordinary scores are shortened too.
     """
     if math.isnan(specification):
         return ""
@@ -62,7 +66,7 @@ def dependence_words(specification: float, size: int, *, hidden: bool = False) -
     return (
         f"Dependence on far-out records: visible ({figures}). The estimate changes if the influence of single records is "
         "halved. The standard errors allow for a difference of this size. Narrower bounds, the logarithm of the response, or more "
-        f"records may help.{HIDDEN if hidden else ''}"
+        f"records may help.{ORDINARY if short else ''}{HIDDEN if hidden else ''}"
     )
 
 

@@ -40,7 +40,7 @@ from .coordinates import (
     first_of,
     where_of,
 )
-from .refusals import dependence_words, refusals_of
+from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
 
@@ -170,7 +170,9 @@ class StepsResult(NormalEstimates):
     @property
     def dependence(self) -> str:
         told = np.logical_not(self.where.weak)  # along the others steps do not settle, whatever far-out records do
-        return dependence_words(self.specification_along(told), int(told.sum()), hidden=not told.all())
+        short = self.problem.sizes.early_bound < SHORT_BOUND * math.sqrt(self.problem.size)
+        found = self.specification_along(told)
+        return dependence_words(found, int(told.sum()), hidden=not told.all(), short=short)
 
     @property
     def _misfit(self) -> float:
