@@ -18,21 +18,33 @@ def no_records(hospital):
     return hospital
 
 
-def test_a_fit_is_planned_over_designs_before_any_record_is_read(run, no_records):
+def test_fit_is_planned_for_a_typical_and_a_worst_design(run, no_records):
     code, out, err = run(*LOGISTIC, "--json")
     assert code == 0, err
     document = json.loads(out)
     (row,) = document["eligible"]
     assert row["mechanism"] == "fit"
-    assert row["expected_rmse"] == row["designs"][0]["expected_rmse"]
+    typical, worst = row["designs"]
+    assert (typical["design"], worst["design"]) == ("typical", "worst")
+    assert row["expected_rmse"] == typical["expected_rmse"]
     assert all(design["rmse_without_privacy"] < design["expected_rmse"] for design in row["designs"])
-    errors = [design["expected_rmse"] for design in row["designs"]]
-    assert max(errors) > 3 * min(errors)  # columns that hardly vary and go together are far worse
+    assert (
+        worst["expected_rmse"] > 3 * typical["expected_rmse"]
+    )  # columns that hardly vary and go together are far worse
+    columns = [column["column"] for column in typical["columns"]]
+    assert columns == ["age", "ward=b", "ward=c", "smoker=yes"]
+    assert document["estimand"] == "maximum-likelihood coefficients of ill"
     code, out, _ = run(*LOGISTIC)
     assert code == 0
-    assert f"{min(errors):.4g} to {max(errors):.4g}" in out
-    assert "a third of it" in out
-    assert "classes that the columns can nearly tell apart, are beyond this range" in " ".join(out.split())
+    assert "Estimates maximum-likelihood coefficients of ill." in out
+    assert f"{typical['expected_rmse']:.4g} typical, {worst['expected_rmse']:.4g} worst" in out
+    words = " ".join(out.split())
+    for design in (typical, worst):
+        assert design["words"] in words
+        for column in design["columns"]:
+            assert re.search(rf"{column['column']} .*{column['expected_error']:.3g}", out)
+    assert row["intervals"] in words
+    assert "classes that the columns can nearly tell apart, are beyond the worst design" in words
     assert "once a release is made its own standard errors count" in out
     assert "No record was read" in out
 
@@ -81,7 +93,9 @@ def test_the_figure_of_a_fit_shows_its_range_over_designs(run, no_records, over)
     assert code == 0, err
     points = json.loads(out)["figure"]["points"]
     assert len(points) == 9
-    lows, highs = ([point["expected_rmse"][f"fit, {which} design"] for point in points] for which in ("best", "worst"))
+    lows, highs = (
+        [point["expected_rmse"][f"fit, {which} design"] for point in points] for which in ("typical", "worst")
+    )
     assert all(low < high for low, high in zip(lows, highs, strict=True))
     assert lows[-1] < lows[0]
     assert highs[-1] < highs[0]
@@ -106,7 +120,7 @@ def test_the_prediction_is_checked_by_simulation(run, no_records):
     assert "simulated" in out
 
 
-def test_the_first_design_of_a_fit_is_checked_by_simulation_where_there_are_no_categories(run, no_records):
+def test_fit_is_checked_by_simulation_where_there_are_no_categories(run, no_records):
     (row,) = json.loads(run(*LINEAR, "--simulate=3", "--json")[1])["eligible"]
     assert row["simulated_rmse"] is None
     text = (no_records / "cost.yaml").read_text()
@@ -114,7 +128,7 @@ def test_the_first_design_of_a_fit_is_checked_by_simulation_where_there_are_no_c
     code, out, err = run(*LINEAR, "--simulate=40", "--json")
     assert code == 0, err
     (row,) = json.loads(out)["eligible"]
-    assert row["simulated_rmse"] == pytest.approx(row["expected_rmse"], rel=0.25)
+    assert row["simulated_rmse"] == pytest.approx(row["predicted_for_simulation"], rel=0.25)
 
 
 def test_errors_come_in_the_unit_of_the_target(run, no_records):

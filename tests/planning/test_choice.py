@@ -62,20 +62,23 @@ def test_a_fit_is_taken_wherever_there_is_one(kind):
     assert choose(QUESTIONS[kind], BUDGET, n=2000, draws=4).eligible[0].name != "fit", "it is published once"
 
 
-def test_the_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_which_design():
+def test_choice_of_a_fit_says_what_it_measures_and_what_to_expect_of_two_designs():
     found = choose(LOGISTIC, BUDGET, n=8000)
-    errors_by_design = [design.expected.private for design in found.eligible[0].designs]
-    assert len(errors_by_design) == 7
-    assert errors_by_design[0] == min(errors_by_design) == found.eligible[0].expected.private
-    assert errors_by_design[-1] == max(errors_by_design), "strong effects leave a record less information"
+    typical, worst = found.eligible[0].designs
+    assert (typical.name, worst.name) == ("typical", "worst")
+    assert typical.expected is not None
+    assert found.eligible[0].expected.private == typical.expected.private < worst.expected.private
     declared = choose(dataclasses.replace(LOGISTIC, effect=1.0), BUDGET, n=8000).eligible[0].designs
-    assert [design.expected.private for design in declared][:-1] == errors_by_design[:-1]
-    assert errors_by_design[-2] < declared[-1].expected.private < errors_by_design[-1]
+    assert declared[0].expected == typical.expected
+    assert declared[1].expected.private < worst.expected.private, "strong effects leave a record less information"
+    assert "three times as strong" in worst.words
+    assert "three times as strong" not in declared[1].words
     assert "first measures how the columns spread" in found.why
     assert "standard errors" in found.why
-    assert f": {errors_by_design[0]:.3g} (columns" in found.expectation
-    assert f" to {max(errors_by_design):.3g} (columns" in found.expectation
-    assert not any(f"{error:.3g}" in found.why for error in errors_by_design)
+    expected = f"{typical.expected.private:.3g} in a typical design and {worst.expected.private:.3g} in a worst design"
+    assert expected in found.expectation
+    assert typical.words in found.expectation
+    assert expected not in found.why
     assert "before any record was read" in found.why
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import onedraw as od
 from onedraw.planning import Regression, choose
-from onedraw.planning.expected_errors import expected_error, simulated_error
+from onedraw.planning.expected_errors import expected_error, fit_error, simulated_error
 from tests.planning.cases import BUDGET, LINEAR, LOGISTIC
 
 
@@ -28,7 +28,7 @@ def test_the_expected_error_of_a_fit_is_that_of_simulated_fits(filled):
         target = taken.plan.target(od.models.Encoded(n, X, y))
         published = Stages(target, Noise(generator, pure=target.problem.pure)).run()
         squares.append((taken.plan.mechanism.estimate(taken.plan, published.to_dict()) - truth) ** 2)
-    (expected,) = (one.expected.private for one in taken.designs if one.filled == filled and one.correlation == 0.0)
+    expected = fit_error(taken.plan, filled=filled, correlation=0.0, effect=1.0, noise=1.0).private
     assert math.sqrt(np.mean(squares)) == pytest.approx(expected, rel=0.2)
 
 

@@ -64,7 +64,7 @@ def test_a_plan_is_a_page_to_sign_that_loads_nothing(planned, tmp_path):
     assert "chosen without looking at the private records" in page.text
     assert planned.fingerprint in page.text
     assert "age, ward=b, intercept" in page.text
-    assert "are beyond this range: their coefficients hardly exist" in page.text
+    assert "are beyond the worst design: their coefficients hardly exist" in page.text
     with pytest.raises(CannotWrite, match="exists already"):
         planned.report(tmp_path / "plan.html")
 

@@ -59,7 +59,7 @@ def test_the_plan_s_figure_does_not_stand_beside_standard_errors(fits):
     assert "Why this mechanism" in Page(with_errors).text
     without = Page(report_html(fits["logistic"], interval="it was not measured", plan_table=chosen)).text
     assert "What could be expected, before any record was read" in without
-    assert "a third of their range" in without
+    assert "numbers fill a quarter of their declared range" in without
 
 
 def test_correlations_are_those_of_the_columns_up_to_the_noise(fits):

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from onedraw.plain_text import brief
 from onedraw.planning.options import RANKS, Options
 
 from .options import AsJson, Asking, with_options
 from .show import number, progress, show_json, show_lines, show_table
 
 if TYPE_CHECKING:
-    from onedraw.planning import Planned
+    from onedraw.planning import Choice, Planned
+    from onedraw.planning.designs import ColumnError
 
 COLOURS = ("#0072B2", "#C04F00", "#007A5A", "#A8508A", "#9A6700", "#3A87B7", "#000000")
 """Colours that colour-blind readers can tell apart (Okabe and Ito, darkened so that names can be read)."""
 GREY = "#777777"
+MOST_COLUMNS = 60
+"""Columns of a table on the terminal, at most; --json and --report have all."""
 LABELS = {"rows": "n, the number of records", "epsilon": "ε"}
 
 
@@ -48,6 +52,8 @@ def plan(
         with progress("simulating", total=len(document["eligible"])) as step:
             for row, error in zip(document["eligible"], sample_size.simulated(found, simulate, step), strict=True):
                 row["simulated_rmse"] = error
+        for row, error in zip(document["eligible"], sample_size.predicted(found), strict=True):
+            row["predicted_for_simulation"] = error
     if for_error is not None:
         with progress("looking for the smallest n and ε", total=2) as step:
             document["for_error"] = sample_size.smallest_sizes(found, for_error, mechanism=asking.mechanism, step=step)
@@ -93,9 +99,11 @@ def show(planned: Planned, document: dict[str, Any]) -> None:
 
     eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
     head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy"]
+    if document["estimand"]:
+        show_lines(f"Estimates {document['estimand']}. {planned.plan.mechanism.estimand_words}")
     show_table(
         f"{planned.asked.title}: {planned.budget}, n = {planned.n:,}", head,
-        [[row["mechanism"], range_of(row, "expected_rmse"), *([figure_of(row["simulated_rmse"])] if simulated else []),
+        [[row["mechanism"], range_of(row, "expected_rmse"), *([simulated_words(row)] if simulated else []),
           range_of(row, "rmse_without_privacy")] for row in eligible],
     )  # fmt: skip
     if document["why"]:
@@ -103,10 +111,10 @@ def show(planned: Planned, document: dict[str, Any]) -> None:
     show_lines(*(f"Not used: {name}. {reason}" for name, reason in document["refused"].items()))
     if document["why_no_interval"]:
         show_lines(f"No interval: {document['why_no_interval']}.")
-    for row in eligible:
-        show_designs(row)
+    for choice in planned.choices.eligible:
+        show_designs(choice)
     if "for_error" in document:
-        show_lines("", *smallest_words(document["for_error"], planned, best_design=bool(eligible[0]["designs"])))
+        show_lines("", *smallest_words(document["for_error"], planned, designs=bool(eligible[0]["designs"])))
     places = {"Figure": document.get("figure", {}).get("file"), "Plan": document.get("report")}
     show_lines(*(f"{what} written to {place}." for what, place in places.items() if place))
     later = "; once a release is made its own standard errors count" if any(row["designs"] for row in eligible) else ""
@@ -129,22 +137,29 @@ def errors_words(planned: Planned) -> str:
     return "averaged over what was thought likely beforehand"
 
 
-def show_designs(row: dict[str, Any]) -> None:
-    """What a fit may be expected to be off by, over designs that nobody has looked at."""
-    if row["designs"]:
-        from onedraw.planning.expected_errors import BEYOND
+def show_designs(choice: Choice) -> None:
+    """Show the error that a fit may be expected to have in each column's units, in two designs that are told in words."""
+    from onedraw.planning.designs import BEYOND
 
+    if not choice.designs:
+        return
+    show_lines(*([choice.intervals] if choice.intervals else []))
+    if len(choice.by_column) <= MOST_COLUMNS:
+        plain, some = "typical, without privacy", bool(choice.intervals)
         show_table(
-            f"{row['mechanism']}: the error depends on what the columns are like", ["columns use", "correlation", "effects", "expected error", "without privacy"],
-            [["all of their range" if design["filled"] == 1.0 else "a third of it", f"{design['correlation']:g}",
-              "strong" if design["stronger_effects"] else "usual", number(design["expected_rmse"]), number(design["rmse_without_privacy"])]
-             for design in row["designs"]],
+            f"{choice.named}: expected error of each column's coefficient, in its own units", ["column", "typical", "worst", plain],
+            [[typical.name, column_error(typical, marked=some), column_error(worst, marked=some), brief(typical.sampling)] for typical, worst in choice.by_column],
         )  # fmt: skip
-        show_lines(BEYOND)
+    show_lines(choice.designs_in_words, BEYOND)
 
 
-def smallest_words(found: dict[str, Any], planned: Planned, *, best_design: bool) -> list[str]:
-    design = ", in the best of the designs" if best_design else ""
+def column_error(column: ColumnError, *, marked: bool) -> str:
+    """Return an expected error; ``marked`` adds whether it would stand without an interval."""
+    return f"{brief(column.private)}{', no interval' if marked and column.has_interval is False else ''}"
+
+
+def smallest_words(found: dict[str, Any], planned: Planned, *, designs: bool) -> list[str]:
+    design = ", in a typical design" if designs else ""
     head, lines = f"An error of {found['error']:g} is expected", []
     if found["smallest_rows"] is not None:
         lines.append(f"{head} from n = {found['smallest_rows']:,} records under {planned.budget}{design}.")
@@ -154,9 +169,15 @@ def smallest_words(found: dict[str, Any], planned: Planned, *, best_design: bool
 
 
 def range_of(row: dict[str, Any], key: str) -> str:
-    """One figure, or of a fit the smallest and the largest over designs."""
-    errors = [design[key] for design in row["designs"]]
-    return f"{number(min(errors))} to {number(max(errors))}" if errors else figure_of(row[key])
+    """Return one figure, or of a fit one for each design."""
+    errors = [f"{number(design[key])} {design['design']}" for design in row["designs"]]
+    return ", ".join(errors) or figure_of(row[key])
+
+
+def simulated_words(row: dict[str, Any]) -> str:
+    """Return the simulated error; of a fit with what is predicted for the simulated design, in which columns fill their ranges."""
+    beside = f" (predicted there: {figure_of(row['predicted_for_simulation'])})" if row["designs"] else ""
+    return f"{figure_of(row['simulated_rmse'])}{beside}"
 
 
 def figure_of(value: float | None) -> str:

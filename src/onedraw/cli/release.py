@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,12 +84,13 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
     return certificate | {
         "why": planned.choices.why, "estimates": found.to_dicts(), "categories": joint, "level": LEVEL,
         "why_no_interval": found.reason,
-    }  # fmt: skip
+    } | ({"estimand": found.estimand, "dependence": found.dependence, "note": found.note} if found.estimand else {})  # fmt: skip
 
 
 def show(result: Any, planned: Planned, found: Estimates) -> None:
     from onedraw.mechanisms import ExponentialQuantiles
     from onedraw.models import Network
+    from onedraw.release.estimates import about_lines
     from onedraw.release.intervals.quantiles import inter_quartile_range
 
     certificate, timing = result.certificate, result.certificate.timing
@@ -99,8 +101,8 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
         show_lines(f"{len(found)} {described}; {use}.")
     else:
         of = "the columns" if whole else certificate.data.target
-        show_estimates(f"{described} of {of}{units(result.plan.model)}", found)
-    show_lines(*map(str, found.joint))
+        show_estimates(f"{found.estimand or f'{described} of {of}'}{units(result.plan.model)}", found)
+    show_lines(*about_lines(**vars(found)), *map(str, found.joint))
     quantiles = isinstance(result.plan.mechanism, ExponentialQuantiles)
     if quantiles and (spread := inter_quartile_range(certificate, result.plan)):
         show_lines(str(spread))
@@ -125,15 +127,22 @@ def show_estimates(title: str, found: Estimates) -> None:
     from onedraw.release.estimates import p_words
 
     given = any(math.isfinite(row.low) for row in found)
-    shown = 2 + given + 2 * (given and found.tested)
-    head = ["parameter", "released", f"{100 * LEVEL:g} % interval", "std err", "p"]
+    tested = given and found.tested
+    parts = bool(found.estimand) and any(math.isfinite(row.privacy_error) for row in found)
+    shown = (True, True, given, tested, parts, tested)
+    head = ["parameter", "released", f"{100 * LEVEL:g} % interval", "std err", "privacy part", "p"]
     rows = []
-    for name, row in zip(found.names, found, strict=True):
+    for place, (name, row) in enumerate(zip(found.names, found, strict=True)):
         between = f"{readable(row.low)} to {readable(row.high)}" if row.given else "–"
         error = f"{row.std_err:.4g}" if math.isfinite(row.low) and math.isfinite(row.std_err) else "–"
         test = p_words(row.p_value) if math.isfinite(row.p_value) else "–"
-        rows.append([name, f"{row.estimate:.6g}", between, error, test][:shown])
-    show_table(title, head[:shown], rows)
+        cells = [name, f"{row.estimate:.6g}", between, error, found.privacy_words(place), test]
+        rows.append(list(compress(cells, shown)))
+    show_table(title, list(compress(head, shown)), rows)
+    if parts and any(found.least):
+        show_lines(
+            "The privacy part is known noise. After ≥ it may be larger: the records' variation along the column may itself be noise."
+        )
 
 
 def verify(

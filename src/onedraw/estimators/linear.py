@@ -33,7 +33,15 @@ from onedraw.models.features import read_rows
 from onedraw.planning import Options, Regression
 from onedraw.planning.regression import regression_for
 from onedraw.plans import Plan
-from onedraw.release.estimates import Estimates, estimates_of, interval_of, readable_draws, values_of, why_refused
+from onedraw.release.estimates import (
+    Estimates,
+    estimates_of,
+    interval_of,
+    readable_draws,
+    values_of,
+    why_fit_refused,
+    why_refused,
+)
 from onedraw.release.intervals.path_start import remembers_start
 
 from .base import Bounds, FileName, NoInterval, PrivateEstimator, cached, compared_features, is_integer
@@ -153,7 +161,10 @@ class LinearEstimator(RegressionEstimator):
         if not self.interval_reason_:
             refused = self._refused(draws)
             self._given = ~refused
-            self.interval_reason_ = why_refused(refused, model.parameter_names[: blocks.size], fit=self._is_fit)
+            names = model.parameter_names[: blocks.size]
+            plan = self.choice_.best
+            why = why_fit_refused(self.release_.fit, plan, names) if self._is_fit else why_refused(refused, names)
+            self.interval_reason_ = why
 
     def _options(self) -> dict[str, Any]:
         return super()._options() | {"intercept": self.fit_intercept}
@@ -257,11 +268,16 @@ class LinearEstimator(RegressionEstimator):
         """What the question expects of predictor and noise, by which intervals of several draws are calibrated."""
         return self._public_question.sizes
 
-    def summary(self, level: float = 0.95) -> Estimates:
-        """The coefficients with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""
+    def summary(self, level: float = 0.95, *, base: str = "declared") -> Estimates:
+        """The coefficients with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it.
+
+        ``base="commonest"`` compares the levels of a category with the commonest one, by the published noisy shares, instead of
+        the first one declared.
+        """
         check_is_fitted(self)
         reason = "" if self._given.any() else self.interval_reason_
-        found = estimates_of(self.certificate_, self.release_.plan, level, reason=reason, **self._sizes())
+        plan = self.release_.plan
+        found = estimates_of(self.certificate_, plan, level, reason=reason, base=base, **self._sizes())
         return found.first(len(self._given))
 
 

@@ -22,6 +22,9 @@ class FitMechanism(Mechanism):
     interval_words: ClassVar[str]
     """What intervals are about, for a report."""
 
+    estimand_words: ClassVar[str]
+    """What to know about the estimand before a release."""
+
     categories: Categories = ()
 
     @abc.abstractmethod
@@ -31,6 +34,10 @@ class FitMechanism(Mechanism):
     @abc.abstractmethod
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> NormalEstimates:
         """Return estimate, errors and intervals for encoded rows, from what was published."""
+
+    @abc.abstractmethod
+    def estimand(self, plan: Plan, target: str | None = None) -> str:
+        """Return what the plan's release estimates about this column, in words."""
 
     @abc.abstractmethod
     def why_no_interval(self, plan: Plan) -> str | None:

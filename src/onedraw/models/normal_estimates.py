@@ -9,6 +9,8 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
@@ -19,6 +21,39 @@ from onedraw.arrays import Array, Mask
 from onedraw.errors import WrongCall
 from onedraw.models.priors import Gaussian
 from onedraw.privacy.numbers import confidence_level
+
+
+class Reason(StrEnum):
+    """Why a coefficient has no interval."""
+
+    RARE = "few records have the levels"
+    NARROW = "the column varies little over its declared range"
+    ALIKE = "the noise cannot tell the columns apart"
+    LEVELS = "the noise cannot tell levels of one category apart"
+    BASE = "few records have the first level of a category, which the others are compared with"
+    NOISE = "the noise hides how the records vary along the columns"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Reason why a coefficient has no interval, in terms of the columns that cause it.
+
+    Parameters
+    ----------
+    reason : Reason
+        What is wrong with the columns.
+    causes : tuple of int
+        Indices of the columns; empty if no few columns cause it.
+    factor : float
+        About how many times ε gives the interval; infinity if no larger ε is known to, NaN if that is not known.
+    share : float
+        Published share of the records that have the rarest of the levels; NaN if there is none.
+    """
+
+    reason: Reason = Reason.NOISE
+    causes: tuple[int, ...] = ()
+    factor: float = math.nan
+    share: float = math.nan
 
 
 class NormalEstimates(abc.ABC):
@@ -43,10 +78,37 @@ class NormalEstimates(abc.ABC):
         """Return whether what standard errors are made of was published."""
         return True
 
+    def estimand_of(self, target: str | None = None) -> str:
+        """Return what is estimated, in words, about this column."""
+        return "coefficients" + (f" of {target}" if target else "")
+
+    @property
+    def estimand(self) -> str:
+        """Return what is estimated, in words."""
+        return self.estimand_of()
+
     @property
     def remark(self) -> str:
         """Return what to know about what is estimated, in a sentence; empty where there is nothing to say."""
         return ""
+
+    @property
+    def dependence(self) -> str:
+        """Return how far the estimate depends on far-out records, in a sentence; empty where that was not measured."""
+        return ""
+
+    @property
+    def level_shares(self) -> Array | None:
+        """Return the published noisy share of the records that have each column's level; None if none were published.
+
+        Entries of columns that are numbers mean nothing.
+        """
+        return None
+
+    @property
+    def refusals(self) -> tuple[Refusal | None, ...]:
+        """Return why each coefficient has no interval; None for those that are given one."""
+        return tuple(None if given else Refusal() for given in self.given)
 
     @abc.abstractmethod
     def in_units(self, change: Array, scale: Array, shift: Array) -> Self:
@@ -73,9 +135,23 @@ class NormalEstimates(abc.ABC):
 
     @property
     def errors(self) -> tuple[Array, Array]:
-        """Return (sampling, privacy): what either alone would leave of the standard errors."""
+        """Return (sampling, privacy): what either alone would leave of the standard errors.
+
+        The noise for privacy is known, so its part is stated for coefficients without an interval too, as far as
+        `privacy_is_known`; where `privacy_is_least` it is at least this large.
+        """
         sampling, privacy = (np.sqrt(np.maximum(np.diag(part), 0.0)) for part in self.parts)
-        return np.where(self.given, sampling, np.nan), np.where(self.given, privacy, np.nan)
+        return np.where(self.given, sampling, np.nan), np.where(self.privacy_is_known, privacy, np.nan)
+
+    @property
+    def privacy_is_known(self) -> Mask:
+        """Return whether the part of each coefficient's error that privacy adds can be stated."""
+        return self.given
+
+    @property
+    def privacy_is_least(self) -> Mask:
+        """Return whether that part may be larger, because it rests on moments that may be noise."""
+        return np.asarray(self.privacy_is_known & ~self.given)
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Return (coefficients, 2): the ends of intervals, NaN where none can be given."""

@@ -34,7 +34,9 @@ from onedraw.privacy import Promise
 from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.release.statement import accepted_words, promise_of
 
-from .expected_errors import DesignError, Expectation, expected_error, expected_fit_errors
+from .designs import ColumnError, DesignError, design_errors, designs_words, intervals_words
+from .expected_errors import Expectation, expected_error
+from .options import RESIDUALS
 
 if TYPE_CHECKING:
     from .regression import Regression
@@ -125,12 +127,33 @@ class Choice:
 
     @cached_property
     def designs(self) -> tuple[DesignError, ...]:
-        """Of a fit, what to expect in several designs; ``expected`` is the first."""
+        """Of a fit, what to expect in a typical and in a worst design; ``expected`` is the first."""
         if self.found is not None or self.question is None:
             return ()
         declared = self.question.effect is not None
-        errors = expected_fit_errors(self.plan, **self.question.sizes, declared=declared)
-        return tuple(replace(design, expected=design.expected.times(self.unit)) for design in errors)
+        errors = design_errors(self.plan, **self.question.sizes, declared=declared)
+        return tuple(design.times(self.unit) for design in errors)
+
+    @property
+    def by_column(self) -> tuple[tuple[ColumnError, ColumnError], ...]:
+        """Of a fit, the (typical, worst) error of each column's coefficient, in its own units."""
+        return tuple(zip(*(design.columns for design in self.designs), strict=True)) if self.designs else ()
+
+    @property
+    def designs_in_words(self) -> str:
+        """Of a fit, what the designs are, and how far numbers are taken to scatter if that was not declared."""
+        question, words = self.question, designs_words(self.designs)
+        if question is None or question.noise is not None or question.kind not in RESIDUALS:
+            return words
+        scatter = self.unit * question.sizes["noise"]
+        return f"{words} Responses are taken to scatter about the line by {scatter:.3g}, unless --noise says better."
+
+    @property
+    def intervals(self) -> str:
+        """Of a fit, which columns are expected to be given intervals, in a sentence; empty for others."""
+        if not self.designs or self.plan.mechanism.why_no_interval(self.plan):
+            return ""
+        return intervals_words(*self.designs)
 
     @cached_property
     def expected(self) -> Expectation:
@@ -148,18 +171,16 @@ class Choice:
             "mechanism": self.named, "parameters": dict(plan.parameters), "promise": plan.guarantee.promise.to_dict(),
             "expected_rmse": known(expected.private), "rmse_without_privacy": known(expected.sampling),
             "bias": known(expected.bias), "seconds": known(self.seconds),
-            "designs": [
-                {"filled": one.filled, "correlation": one.correlation, "stronger_effects": one.stronger,
-                 "expected_rmse": one.expected.private, "rmse_without_privacy": one.expected.sampling}
-                for one in self.designs
-            ],
+            "designs": [design.to_dict() for design in self.designs], "intervals": self.intervals,
         }  # fmt: skip
 
     @property
     def by_design(self) -> list[tuple[str, Expectation]]:
         """(name, what to expect): of a fit once for each design."""
         name = self.name or self.plan.heading
-        return [(f"{name}: {design.words}", design.expected) for design in self.designs] or [(name, self.expected)]
+        return [(f"{name}, {design.name} design", design.expected) for design in self.designs] or [
+            (name, self.expected)
+        ]
 
     def __repr__(self) -> str:
         errors = [expected.private for _, expected in self.by_design]
@@ -182,19 +203,24 @@ class Choices:
 
     @property
     def expectation(self) -> str:
-        """Of a fit, the error to expect: a range over designs, since nobody has looked at the columns; else empty.
+        """Of a fit, the error to expect in a typical and a worst design, since nobody has looked at the columns; else empty.
 
         It is the plan's. A fit that was made has standard errors of its own, and they replace it.
         """
         designs = self.eligible[0].designs
         if not designs:
             return ""
-        first, *_, last = sorted(designs, key=lambda design: design.expected.private)
+        errors = " and ".join(f"{design.expected.private:.3g} in a {design.name} design" for design in designs)
+        plain = " and ".join(f"{design.expected.sampling:.3g}" for design in designs)
         return (
-            f"Expected error per coefficient: {first.expected.private:.3g} ({first.words}) to {last.expected.private:.3g} "
-            f"({last.words}); without privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before "
-            "any record was read."
+            f"Expected error per coefficient, columns scaled to [-1, 1]: {errors}; without privacy {plain}. "
+            f"{self.eligible[0].designs_in_words} Predicted before any record was read."
         )
+
+    @property
+    def intervals(self) -> str:
+        """Which columns the fit is expected to give intervals, in a sentence; empty for other mechanisms."""
+        return self.eligible[0].intervals
 
     def __repr__(self) -> str:
         return f"<Choices: {self.why or ', '.join(map(repr, self.eligible))}>"

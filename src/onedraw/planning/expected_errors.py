@@ -15,7 +15,7 @@ the promise.
 theirs were λ·min(1, R²/E‖row‖²), and stretches a direction by w = g/√(what it saw), at most g/√floor (`models.fit.published`). Rows are then
 about √Σλw² long, and where that is beyond r they count less. A record adds H·λw² to the information and K·λw² to the variability, and noise
 σ, ω and ridge Λ are the plan's (mathematics-3 §3). Responses that are numbers are read in units of the residual it sees, which its
-noise may make much smaller or larger. `DESIGNS` are those a plan speaks of, of equally correlated columns: one common direction and the
+noise may make much smaller or larger. A design is one of equally correlated columns (`designs` has those a plan speaks of): one common direction and the
 rest, all alike. The wider columns spread, the less they go together and the weaker their effects, the better.
 """
 
@@ -54,21 +54,8 @@ from onedraw.release.intervals.moments import design_of, estimands, moments_of
 SIMULATIONS = 400
 PUBLIC_SEED = 20170704  # a simulation of public numbers: the seed protects nothing and makes plans reproducible
 
-DESIGNS = tuple((filled, correlation) for filled in (1.0, 1.0 / 3.0) for correlation in (0.0, 0.5, 0.9))
-"""(share of their declared range that columns fill, correlation of any two of them)."""
-
-HARD = (1.0 / 3.0, 0.98)
-"""… and columns that nearly repeat each other, as sizes and weights of one thing do, …"""
-
-STRONGER = 3.0
-"""… whose effects are as much stronger than the usual ones, unless the caller declared them: log-odds of standard deviation 3
-leave a record half the information, and a ridge that is not taken back pulls three times as far."""
-
-BEYOND = (
-    "Columns that add up to another one, and classes that the columns can nearly tell apart, are beyond this range: their "
-    "coefficients hardly exist, with or without privacy. Predictions can be good all the same."
-)
-"""What no range would help with: measured, up to fifteen times its upper end (benchmarks/results/plan_accuracy.md)."""
+REFERENCE = {"filled": 1.0, "correlation": 0.0}
+"""The reference design: columns fill their declared ranges and do not go together."""
 
 
 KEPT = 0.9
@@ -119,7 +106,7 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
         return _by_prior_predictive(plan, SIMULATIONS, np.random.default_rng(PUBLIC_SEED))
     design = design_of(plan, effect=effect, noise=noise)
     if isinstance(plan.mechanism, FitMechanism):
-        return _fit_error(plan, *DESIGNS[0], design.effect, design.noise)
+        return fit_error(plan, **REFERENCE, effect=design.effect, noise=design.noise)
     if isinstance(plan.mechanism, PrivateChain) and not _followed(plan):
         return UNKNOWN
     if isinstance(plan.mechanism, Measured):
@@ -149,34 +136,28 @@ def why_selected(plan: Plan) -> str:
 # ── a fit ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class DesignError:
-    """The expected error per coefficient in one design."""
-
-    filled: float
-    correlation: float
-    expected: Expectation
-    stronger: bool = False
-
-    @property
-    def words(self) -> str:
-        share = "all" if self.filled == 1.0 else "a third"
-        strong = ", strong effects" if self.stronger else ""
-        return f"columns that fill {share} of their range, correlation {self.correlation:g}{strong}"
-
-
-def expected_fit_errors(plan: Plan, *, effect: float, noise: float, declared: bool = True) -> tuple[DesignError, ...]:
-    """For every design, a hard one last, with strong effects unless they were ``declared``; sizes in units of the response
-    for numbers, of log-odds for classes."""
-    found = [DesignError(*design, _fit_error(plan, *design, effect, noise)) for design in DESIGNS]
-    hard = _fit_error(plan, *HARD, effect if declared else STRONGER * effect, noise)
-    return (*found, DesignError(*HARD, hard, stronger=not declared))
-
-
-def _fit_error(plan: Plan, filled: float, correlation: float, effect: float, noise: float) -> Expectation:
+def fit_error(plan: Plan, *, filled: float, correlation: float, effect: float, noise: float) -> Expectation:
+    """Return the error to expect per coefficient of a fit, the intercept included, for columns scaled to [-1, 1]."""
+    design = {"filled": filled, "correlation": correlation, "effect": effect, "noise": noise}
     if not isinstance(plan.mechanism, PerturbedMode):
-        design = {"filled": filled, "correlation": correlation, "effect": effect, "noise": noise}
         return Expectation(*plan.mechanism.expected_errors(plan, **design))
+    return _mode_error(plan, **design)
+
+
+def fit_column_error(plan: Plan, **design: float) -> tuple[float, float, float]:
+    """Return what to expect of a column's coefficient: (error, error without privacy, how many times ε an interval needs)."""
+    if not isinstance(plan.mechanism, PerturbedMode):
+        found: tuple[float, float, float] = plan.mechanism.expected_column_error(plan, **design)
+        return found
+    expected = _mode_error(plan, True, **design)
+    more = math.inf if plan.mechanism.why_no_interval(plan) else math.nan
+    return expected.private, expected.sampling, more
+
+
+def _mode_error(
+    plan: Plan, slopes: bool = False, /, *, filled: float, correlation: float, effect: float, noise: float
+) -> Expectation:
+    """Return the error to expect of a perturbed mode; of ``slopes`` alone, or the intercept too."""
     problem = plan.mechanism.problem(plan)
     numbers, size = problem.numbers, problem.size
     along = Directions.expected(problem, effect=effect, noise=noise, filled=filled, correlation=correlation)
@@ -192,7 +173,8 @@ def _fit_error(plan: Plan, filled: float, correlation: float, effect: float, noi
         variance = (rows * pulls + mode**2) * gain**2 + (closing * (1.0 + back)) ** 2
         missing = (1.0 - information * gain) ** 2 * (effect / unit) ** 2 / (along.count[:-1] @ along.variance[:-1])
         missing[-1] = 0.0  # the design's intercept is 0
-        share, plain = unit**2 * along.count / along.count.sum(), 1.0 / (problem.n * best * along.variance)
+        count = along.count * np.array([1.0, 1.0, 0.0 if slopes else 1.0])
+        share, plain = unit**2 * count / count.sum(), 1.0 / (problem.n * best * along.variance)
         squares += mass * np.array([share @ (variance * along.stretched + missing), share @ plain, share @ missing])
     return Expectation(*(np.sqrt(squares) / (problem.layout.ball or 1.0)).tolist())
 

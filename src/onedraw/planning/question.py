@@ -22,6 +22,7 @@ from onedraw.data import Measure, Schema, read
 from onedraw.defaults import DELTA, LEVEL
 from onedraw.errors import InvalidModel, OnedrawError, WrongCall
 from onedraw.ledger import Ledger
+from onedraw.mechanisms import FitMechanism
 from onedraw.plans import Plan
 from onedraw.privacy import Promise, epsilon_delta
 from onedraw.release import Release
@@ -65,8 +66,17 @@ class Planned:
         )  # fmt: skip
         return fingerprint_of(plan, stated)
 
+    @property
+    def estimand(self) -> str:
+        """What a fit would estimate, such as "least-squares coefficients of log_wage"; empty for other mechanisms."""
+        if not isinstance(self.plan.mechanism, FitMechanism):
+            return ""
+        return self.plan.mechanism.estimand(self.plan, self.asked.target)
+
     def __repr__(self) -> str:
-        words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}.", self.choices.why, self.choices.expectation]
+        words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}."]
+        words += [f"Estimates {self.estimand}."] if self.estimand else []
+        words += [self.choices.why, self.choices.expectation, self.choices.intervals]
         if self.why_no_interval:
             words.append(f"No interval: {self.why_no_interval.rstrip('.')}.")
         return f"<Planned {' '.join(filter(None, words))}>"
@@ -81,7 +91,7 @@ class Planned:
             "budget": self.budget.to_dict(), "n": self.n, "target": asked.target,
             "columns": list(asked.schema.columns) if asked.target is None else None, "draws": self.plan.draws,
             "why_no_interval": self.why_no_interval, "model": self.plan.model.to_dict(), "why": self.choices.why,
-            "expectation": self.choices.expectation, "refused": self.choices.refused, "fingerprint": self.fingerprint,
+            "estimand": self.estimand, "expectation": self.choices.expectation, "refused": self.choices.refused, "fingerprint": self.fingerprint,
             "eligible": [one.to_dict() | {"fingerprint": self.fingerprint_of(one.plan)} for one in self.choices.eligible],
         }  # fmt: skip
 

@@ -19,7 +19,7 @@ from onedraw.plain_text import known
 from onedraw.privacy import ApproxDP, Promise, PureDP, epsilon_delta
 from onedraw.privacy.numbers import geometric, smallest
 
-from .expected_errors import Expectation, simulated_error
+from .expected_errors import Expectation, expected_error, simulated_error
 from .options import NETWORKS
 from .question import Asked, Planned
 from .regression import Regression
@@ -136,6 +136,14 @@ def simulated(planned: Planned, data_sets: int, step: Step) -> list[float | None
     return found
 
 
+def predicted(planned: Planned) -> list[float | None]:
+    """Return the errors that are expected in the design which `simulated` simulates: columns fill their ranges."""
+    question = planned.asked.question
+    sizes = question.sizes if isinstance(question, Regression) else {}
+    unit = 1.0 if planned.asked.measure is None else planned.asked.measure.unit
+    return [known(unit * expected_error(choice.plan, **sizes).private) for choice in planned.choices.eligible]
+
+
 def smallest_sizes(planned: Planned, error: float, *, mechanism: str, step: Step) -> dict[str, Any]:
     """The smallest n for the budget and the smallest ε for the records, or the reason there is none."""
     question, budget = planned.asked.question, planned.budget
@@ -179,10 +187,9 @@ def expected_over(planned: Planned, over: str, *, step: Step, **options: Any) ->
         at = n if over == "rows" else budget.stated_epsilon  # type: ignore[attr-defined]  # of those that are scaled
         errors: dict[str, float | None] = {}
         for choice in found:  # by the name of the line in the figure: of a fit two, between which the designs lie
-            designs = [design.expected.private for design in choice.designs]
             errors |= (
-                {f"{choice.named}, worst design": max(designs), f"{choice.named}, best design": min(designs)}
-                if designs else {choice.named: known(choice.expected.private)}
+                {f"{choice.named}, {design.name} design": design.expected.private for design in reversed(choice.designs)}
+                if choice.designs else {choice.named: known(choice.expected.private)}
             )  # fmt: skip
         points.append({"at": at, "expected_rmse": errors, "rmse_without_privacy": known(found[0].expected.sampling)})
     return points

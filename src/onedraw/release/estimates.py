@@ -11,7 +11,7 @@ the first one declared, and which one that is should not decide whether the cate
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, Self
 
@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onedraw.arrays import Array
-from onedraw.data import Schema
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import AddedNoise, CenteredNoise, ExponentialQuantiles, FitMechanism, Moments
 from onedraw.models import Model, Network
@@ -31,6 +30,8 @@ from onedraw.plain_text import known
 from onedraw.plans import Plan, Posterior
 from onedraw.privacy.numbers import confidence_level
 
+from . import refusals
+from .base_levels import coded_categories, compare_with_commonest
 from .certificate import Certificate
 from .intervals import Interval
 from .intervals.path_start import SLOW
@@ -90,6 +91,18 @@ class Estimates(tuple[Estimate, ...]):
 
     ``names`` are the certificate's, one for each row; ``reason`` says why there is no interval, or none for some. It prints
     well, and ``pandas.DataFrame(table)`` takes it as it is.
+
+    Attributes
+    ----------
+    note : str
+        What to know about what is estimated; empty where there is nothing to say.
+    estimand : str
+        What a fit estimates, such as "least-squares coefficients of log_wage"; empty for other releases.
+    dependence : str
+        How far a fit depends on far-out records, by its specification test; empty where that was not measured.
+    least : tuple of bool
+        Whether the privacy part of each row's error may be larger than stated, because it rests on moments that may be
+        noise; empty for other releases.
     """
 
     level: float
@@ -98,11 +111,14 @@ class Estimates(tuple[Estimate, ...]):
     joint: tuple[Joint, ...]
     remarks: tuple[str, ...]
     note: str
-    """What to know about what is estimated; empty where there is nothing to say."""
+    estimand: str
+    dependence: str
+    least: tuple[bool, ...]
 
     def __new__(
         cls, rows: Iterable[Estimate], *, level: float, names: Sequence[str] = (), reason: str = "",
-        joint: Iterable[Joint] = (), remarks: Iterable[str] = (), note: str = "",
+        joint: Iterable[Joint] = (), remarks: Iterable[str] = (), note: str = "", estimand: str = "", dependence: str = "",
+        least: Iterable[bool] = (),
     ) -> Self:  # fmt: skip
         table = super().__new__(cls, rows)
         if any(row.low > row.high for row in table):
@@ -112,6 +128,7 @@ class Estimates(tuple[Estimate, ...]):
         table.names = tuple(names) or tuple(row.term for row in table)
         table.level, table.reason = confidence_level(level), reason
         table.joint, table.remarks, table.note = tuple(joint), tuple(remarks), note
+        table.estimand, table.dependence, table.least = estimand, dependence, tuple(map(bool, least))
         return table
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -128,25 +145,35 @@ class Estimates(tuple[Estimate, ...]):
 
     def first(self, count: int) -> Self:
         """The first rows alone: coefficients without a variance that was drawn with them."""
-        besides = dict(vars(self)) | {"names": self.names[:count]}
+        besides = dict(vars(self)) | {"names": self.names[:count], "least": self.least[:count]}
         return type(self)(tuple(self)[:count], **besides)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dictionary for each row, by the certificate's names; None where there is no number."""
         numbers = Estimate._fields[2:]
         return [
-            {"name": name} | {field: known(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
-            for name, row in zip(self.names, self, strict=True)
+            {"name": name}
+            | {field: known(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
+            | ({"privacy_error_is_least": self.least[place]} if self.least else {})
+            for place, (name, row) in enumerate(zip(self.names, self, strict=True))
         ]
 
+    def privacy_words(self, place: int, write: Callable[[float], str] = "{:.3g}".format) -> str:
+        """Return the privacy part of a row's error as text, with "≥" where it may be larger."""
+        part = self[place].privacy_error
+        if math.isnan(part):
+            return "–"
+        return f"{'≥ ' if self.least and self.least[place] else ''}{write(part)}"
+
     def __str__(self) -> str:
-        shown = (True, any(row.label for row in self), True, True, self.tested, self.tested)
-        lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "p"]]
-        for row in self:
+        shown = (True, any(row.label for row in self), True, True, self.tested, bool(self.estimand), self.tested)
+        lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "privacy part", "p"]]
+        for place, row in enumerate(self):
             between = "–" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
             error = "–" if math.isnan(row.low) or math.isnan(row.std_err) else f"{row.std_err:.4g}"
             p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
-            lines.append([row.term, row.label, f"{row.estimate:.4g}", between, error, p_value])
+            part = self.privacy_words(place)
+            lines.append([row.term, row.label, f"{row.estimate:.4g}", between, error, part, p_value])
         lines = [list(compress(line, shown)) for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
@@ -164,35 +191,90 @@ def p_words(value: float) -> str:
 
 def estimates_of(
     certificate: Certificate, plan: Plan, level: float = 0.95, *, terms: Sequence[tuple[str, str]] | None = None,
-    reason: str = "", effect: float | None = None, noise: float | None = None,
+    reason: str = "", effect: float | None = None, noise: float | None = None, base: str = "declared",
 ) -> Estimates:  # fmt: skip
     """The table of a release. ``terms`` names its rows, by default as the model's parameters; ``reason`` says that there is no
-    interval, and why; ``effect`` and ``noise`` as in `interval_of`."""
-    names, remarks = certificate.draw.names, [sentence_of(certificate, plan)]
-    found, tests, note = None, None, ""
-    joint: tuple[Joint, ...] = ()
+    interval, and why; ``effect`` and ``noise`` as in `interval_of`; ``base`` is what levels are compared with, "declared" or
+    "commonest"."""
+    if base not in BASES:
+        raise WrongCall(f"base is what levels are compared with, {' or '.join(map(repr, BASES))}; got {base!r}.")
+    if isinstance(plan.mechanism, FitMechanism):
+        return _fit_estimates(certificate, plan, level, terms=terms, reason=reason, base=base)
+    names, found, tests = certificate.draw.names, None, None
     try:
         if isinstance(plan.mechanism, Moments) and not reason:
             moments = moments_of(certificate, plan)
             found, tests, reason = _vouched(moments, level), moments.p_values, moments.refused(plan.model.names)
-        elif isinstance(plan.mechanism, FitMechanism) and not reason:
-            fit = fit_of(certificate, plan)
-            note = fit.remark
-            found, tests, joint = _vouched(fit, level), fit.p_values, joint_tests(fit, certificate, plan)
-            reason = why_refused(np.isnan(found.low), names, fit=True)
         elif not reason:
             found = interval_of(certificate, plan, level, effect=effect, noise=noise)
             reason = why_refused(np.isnan(found.low), names)
     except PromiseRefused as refused:
         reason = str(refused)
-    remarks += [note] if note else []
-    remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
-    columns: tuple[Any, ...] = (*found[:5], np.full(len(names), np.nan) if tests is None else tests) if found else ()
-    if found is None or not np.isfinite(found.low).any():
-        columns, joint = (values_of(certificate, plan),), ()
+    columns: tuple[Any, ...] = (values_of(certificate, plan),)
+    if found is not None and np.isfinite(found.low).any():
+        columns = (*found[:5], np.full(len(names), np.nan) if tests is None else tests)
+    remarks = [sentence_of(certificate, plan), *([f"No interval: {reason.rstrip('.')}."] if reason else [])]
+    return Estimates(
+        _rows(terms or plan.model.terms, columns), level=level, names=names, reason=reason, remarks=remarks
+    )
+
+
+BASES = ("declared", "commonest")
+"""What levels of a category may be compared with."""
+
+
+def _rows(terms: Iterable[tuple[str, str]], columns: Iterable[ArrayLike]) -> list[Estimate]:
     numbers = zip(*(np.asarray(column, dtype=np.float64).tolist() for column in columns), strict=True)
-    rows = [Estimate(*term, *row) for term, row in zip(terms or plan.model.terms, numbers, strict=True)]
-    return Estimates(rows, level=level, names=names, reason=reason, joint=joint, remarks=remarks, note=note)
+    return [Estimate(*term, *row) for term, row in zip(terms, numbers, strict=True)]
+
+
+def _fit_estimates(
+    certificate: Certificate, plan: Plan, level: float, *, terms: Sequence[tuple[str, str]] | None, reason: str, base: str
+) -> Estimates:  # fmt: skip
+    """The table of a fit, which states the privacy part of errors also where there is no interval."""
+    fit, names, terms = fit_of(certificate, plan), tuple(certificate.draw.names), terms or plan.model.terms
+    joint: tuple[Joint, ...] = ()
+    columns: tuple[Any, ...] = (values_of(certificate, plan),)
+    declared_fit, declared, compared = fit, names, ""
+    if base == "commonest":
+        rebased = compare_with_commonest(fit, certificate, plan)
+        terms = [(name, term[1]) if place in rebased.changed else term for place, (name, term) in enumerate(zip(rebased.names, terms, strict=True))]  # fmt: skip
+        fit, names, compared = rebased.fit, rebased.names, rebased.remark
+    try:
+        columns = (*_vouched(fit, level)[:5], fit.p_values)
+        reason = reason or why_fit_refused(fit, plan, names, declared)
+        joint = joint_tests(declared_fit, certificate, plan) if fit.given.any() else ()
+    except PromiseRefused as refused:  # no information was published
+        reason = reason or str(refused)
+    about = described(fit, certificate.data.target)
+    remarks = [*about_lines(**about), *([compared] if compared else []), sentence_of(certificate, plan)]
+    remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
+    return Estimates(
+        _rows(terms, columns), level=level, names=names, reason=reason, joint=joint, remarks=remarks, **about
+    )  # fmt: skip
+
+
+def described(fit: NormalEstimates, target: str | None) -> dict[str, Any]:
+    """Return what is said of a fit besides its numbers, as arguments of `Estimates`."""
+    return {
+        "note": fit.remark, "estimand": fit.estimand_of(target), "dependence": fit.dependence if fit.informed else "",
+        "least": fit.privacy_is_least.tolist(),
+    }  # fmt: skip
+
+
+def about_lines(*, estimand: str = "", dependence: str = "", note: str = "", **_: Any) -> list[str]:
+    """Return what is estimated, as lines to print."""
+    return [line for line in (f"Estimated: {estimand}." if estimand else "", note, dependence) if line]
+
+
+def why_fit_refused(
+    fit: NormalEstimates, plan: Plan, names: Sequence[str], columns: Sequence[str] | None = None
+) -> str:
+    """Return why a fit gives no interval, or none for some coefficients; empty if each has one. ``columns`` are the names of the
+    columns that cause it, if coefficients are called otherwise."""
+    assert isinstance(plan.mechanism, FitMechanism)
+    public = None if fit.informed else plan.mechanism.why_no_interval(plan)
+    return public or refusals.why_refused(fit, names, columns)
 
 
 def interval_of(
@@ -247,14 +329,11 @@ def posterior_of(certificate: Certificate, plan: Plan) -> Posterior | None:
     return None if stages is None else plan.mechanism.posterior(plan, stages)
 
 
-def why_refused(refused: ArrayLike, names: Sequence[str], *, fit: bool = False) -> str:
+def why_refused(refused: ArrayLike, names: Sequence[str]) -> str:
     """The rest of a sentence that begins "No interval"; empty if none was refused."""
     which = [repr(name) for name, without in zip(names, np.asarray(refused), strict=True) if without]
     if not which:
         return ""
-    if fit:
-        shown = "all of its coefficients" if len(which) == len(names) else ", ".join(which)
-        return f"the records say too little about {shown} to give an interval at this n and ε"
     return SLOW if len(which) == len(names) else f"for {', '.join(which)}, since {SLOW}"
 
 
@@ -305,15 +384,12 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
 
 def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
     """One for each declared category of more than two levels, and for each class where there are several."""
-    declared, mechanism = certificate.data.declared, plan.mechanism
-    if declared is None or not isinstance(mechanism, FitMechanism) or not fit.informed:
+    if not fit.informed:
         return ()
-    columns = Schema.from_dict(declared).columns
-    coded = [name for name, column in columns.items() if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip
     width, labels = plan.model.features.width, dict.fromkeys(label for _, label in plan.model.terms)
     return tuple(
         Joint(name, label, *fit.wald(range(block * width + start, block * width + stop)))
         for block, label in enumerate(labels)
-        for name, (start, stop) in zip(coded, mechanism.categories, strict=True)
+        for name, _, start, stop in coded_categories(certificate, plan)
         if stop - start > 1
     )

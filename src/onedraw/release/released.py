@@ -103,10 +103,14 @@ class Release:
         """Of a release of means and correlations: all of them with errors, in the units of the columns; free post-processing."""
         return estimates.moments_of(self.certificate, self.plan)
 
-    def summary(self, level: float = 0.95) -> estimates.Estimates:
+    def summary(self, level: float = 0.95, *, base: str = "declared") -> estimates.Estimates:
         """Estimates with intervals, standard errors and tests where the release gives them, in the units of the columns, and
-        the test of each category as a whole; ``pandas.DataFrame`` takes it."""
-        return estimates.estimates_of(self.certificate, self.plan, level)
+        the test of each category as a whole; ``pandas.DataFrame`` takes it.
+
+        ``base="commonest"`` compares levels with the commonest one, by the published noisy shares, instead of the first one
+        declared: if few records have that one, all its category's coefficients are uncertain. It costs nothing.
+        """
+        return estimates.estimates_of(self.certificate, self.plan, level, base=base)
 
     @property
     def joint(self) -> tuple[estimates.Joint, ...]:

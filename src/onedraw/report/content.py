@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from onedraw.release.fingerprint import dataset_name
 from onedraw.release.review import Flag, Tone, flags_of, is_proven, strength_flags
 
 from . import pictures
+from .expected import declared_columns, expected_of
 from .results import results_of
 from .tables import correlation_words, correlations, evaluation_words
 
@@ -133,15 +134,12 @@ def content(
     certificate, plan = release.certificate if verified is None else verified.certificate, release.plan
     promise = Promise.from_dict(certificate.promise.native)
     finding = None if audit is None else AuditFinding.read(audit)
-    if interval is not None and not isinstance(interval, Estimates | str):
-        raise WrongCall(
-            f"interval= takes a release's summary(), or why there is none, got a {type(interval).__name__}."
-        )
-    table = interval if isinstance(interval, Estimates) and interval.given else None
-    reason = interval.reason if isinstance(interval, Estimates) else interval or ""
+    summary, reason = given_interval(interval)
+    table = summary if summary is not None and summary.given else None
     attacker = Attacker(promise, certificate.promise.delta)
     answer = None if verified is None else verified.answer
-    results, evaluation = results_of(certificate, plan, table, why_none=reason), evaluation_words(release)
+    results = results_of(certificate, plan, table, why_none=reason, fitted=summary)
+    evaluation = evaluation_words(release)
     rows = [{"interval": figure[2]} for figure in evaluation["figures"]] if evaluation else results["rows"]
     target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
     return {
@@ -171,6 +169,17 @@ def content(
         "words": WORDS,
         "json": release.certificate.to_json(),
     }  # fmt: skip
+
+
+def given_interval(interval: Estimates | str | None) -> tuple[Estimates | None, str]:
+    """Return the summary that was given, if any, and why there is no interval."""
+    if isinstance(interval, Estimates):
+        return interval, interval.reason
+    if interval is not None and not isinstance(interval, str):
+        raise WrongCall(
+            f"interval= takes a release's summary(), or why there is none, got a {type(interval).__name__}."
+        )
+    return None, interval or ""
 
 
 def verification(release: Release, ledger: Ledger | None) -> tuple[Verification | None, str]:
@@ -314,30 +323,6 @@ def made_besides(certificate: Certificate, plan: Plan, promise: Promise, *, dige
     return [(name, shortened(value)) for name, value in facts if value]
 
 
-def expected_of(choices: Any, *, replaced: bool = False) -> dict[str, Any]:
-    """The plan's table: every mechanism that could have been used, best first, and why the others could not.
-
-    A fit's plan speaks of several designs instead; where the release has standard errors they replace it, and it is left out.
-    """
-    from onedraw.planning.expected_errors import BEYOND
-
-    fit = choices.eligible[0].found is None
-    spoken = [(one.plan.heading, one.expected) for one in choices.eligible if not fit]
-    if fit and not replaced:
-        spoken = [(one.words, one.expected) for one in choices.eligible[0].designs]
-    rows = [
-        (words, *(shown(one) if math.isfinite(one) else "unknown" for one in (expected.private, expected.sampling)))
-        for words, expected in spoken
-    ]
-    return {
-        "designs": rows if fit else [],
-        "beyond": BEYOND if fit and not replaced else "",
-        "rows": [] if fit else rows,
-        "refused": sorted(choices.refused.items()),
-        "why": choices.why,
-    }
-
-
 # ── the page of a plan ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -346,10 +331,6 @@ def plan_content(planned: Any) -> dict[str, Any]:
     plan, schema = planned.plan, planned.asked.schema
     budget: Promise = planned.budget
     delta, names = budget.quoted_delta, list(plan.model.parameter_names)
-    declared: dict[str, Callable[[Any], str]] = {
-        "number": lambda column: f"{shown(column.lower)} to {shown(column.upper)}",
-        "count": lambda column: f"0 to {shown(column.cap)}",
-    }
     return {
         "title": planned.asked.title[:1].upper() + planned.asked.title[1:],
         "flags": [
@@ -371,19 +352,12 @@ def plan_content(planned: Any) -> dict[str, Any]:
         "more": max(0, len(names) - MOST_NAMES),
         "besides": sum(plan.mechanism.stage_sizes(plan).values()),
         "method": planned.choices.why,
+        "estimand": f"{planned.estimand}. {plan.mechanism.estimand_words}" if planned.estimand else "",
         "why_no_interval": planned.why_no_interval,
         "attacker": attacker_words(Attacker(plan.guarantee.promise, delta), plan),
         "assumptions": assumption_words(plan.guarantee.assumptions),
         "expected": expected_of(planned.choices),
-        "columns": [
-            {
-                "name": name + (" (explained)" if name == planned.asked.target else ""),
-                "kind": column.kind,
-                "declared": declared.get(column.kind, lambda of: ", ".join(of.labels))(column),
-                "missing": shown(column.missing),
-            }
-            for name, column in schema.columns.items()
-        ],
+        "columns": declared_columns(planned),
         "inferred": schema.notice,
         "person": schema.person,
         "fingerprint": planned.fingerprint,

@@ -16,7 +16,7 @@ from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import brief, percent, points, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import Joint, p_words, readable_draws, values_of
+from onedraw.release.estimates import Joint, estimates_of, p_words, readable_draws, values_of
 from onedraw.release.intervals.quantiles import inter_quartile_range
 
 from . import pictures
@@ -44,8 +44,11 @@ LARGEST_EXPONENT = 20.0
 """Beyond e^20 a factor is no news any more."""
 
 
-def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "") -> dict[str, Any]:
-    """The rows, how they are drawn, and what is said of their uncertainty."""
+def results_of(
+    certificate: Certificate, plan: Plan, table: Estimates | None, *, why_none: str = "", fitted: Estimates | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """The rows, how they are drawn, and what is said of their uncertainty; ``fitted`` is the summary, also one without any
+    interval, of which a fit has more to say."""
     model, target, rows = plan.model, certificate.data.target, rows_of(certificate, plan, table)
     moments = isinstance(plan.mechanism, Moments)
     if moments:  # correlations have a picture of their own
@@ -58,6 +61,7 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
     plot = plot_of(drawn, form, model, alike=across)
     ratios = Ratios.of(certificate, model, interval=table is not None)
     words = [row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios) for row in rows]
+    of_fit = fit_words(certificate, plan, fitted if fitted is not None and fitted.estimand else None, words)
     return {
         "form": form,
         "cross": None if form != "cross" else cross_of(model, target, [row.value for row in rows], words),
@@ -70,7 +74,7 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "ratio_note": "" if ratios is None else ratios.note,
         "columns": COLUMNS[form] if form != "coefficients" or isinstance(model, RowModel) else ("Name", "Value"),
         "meaning": model.meaning,
-        "uncertainty": uncertainty(plan, table, why_none),
+        "uncertainty": "" if table is None and of_fit["estimand"] else uncertainty(plan, table, why_none),
         "expected": expected_error_words(plan) if table is None else None,
         "own_scales": form == "coefficients" and plot.axis is None,
         "across": across,
@@ -79,11 +83,43 @@ def results_of(certificate: Certificate, plan: Plan, table: Estimates | None, *,
         "allowance": "" if table is None else allowance_words(plan, rows),
         "allowances": table is not None and plan.draws > 1,
         "tested": table is not None and table.tested and not moments,
-        "parts": any(row["sampling"] for row in words),
+        "parts": any(row["sampling"] or row["privacy"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
         "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
         "joint": [] if table is None else [joint_words(test) for test in table.joint],
+    } | of_fit  # fmt: skip
+
+
+def fit_words(
+    certificate: Certificate, plan: Plan, fitted: Estimates | None, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What is said of a fit besides its numbers: what it estimates, why intervals are missing, and the noise for privacy, which
+    is known without an interval too and is written into the rows."""
+    if fitted is None:
+        return {"estimand": "", "about": [], "refused": "", "least": False, "commonest": None}
+    for place, row in enumerate(rows):
+        row["privacy"] = fitted.privacy_words(place, brief)
+    return {
+        "estimand": fitted.estimand[:1].upper() + fitted.estimand[1:],
+        "about": [line for line in (fitted.note, fitted.dependence) if line],
+        "refused": f"No interval: {fitted.reason.rstrip('.')}." if fitted.reason else "",
+        "least": any(fitted.least),
+        "commonest": commonest_words(certificate, plan, fitted),
     }
+
+
+def commonest_words(certificate: Certificate, plan: Plan, fitted: Estimates) -> dict[str, Any] | None:
+    """Rows of levels compared with the commonest one, if that gives more intervals than the declared comparison."""
+    found = estimates_of(certificate, plan, fitted.level, base="commonest")
+    if sum(row.given for row in found) <= sum(row.given for row in fitted):
+        return None
+    rows = [
+        {"name": name, "value": brief(row.estimate), "privacy": found.privacy_words(place, brief),
+         "interval": f"{brief(row.low)} to {brief(row.high)}" if row.given else "none",
+         "error": brief(row.std_err) if row.given else "–", "p": p_words(row.p_value) if row.given else "–"}
+        for place, (name, row, before) in enumerate(zip(found.names, found, fitted.names, strict=True)) if name != before
+    ]  # fmt: skip
+    return {"rows": rows, "level": f"{100 * found.level:g} %"}
 
 
 def joint_words(test: Joint) -> dict[str, str]:
@@ -178,7 +214,7 @@ def allowance_words(plan: Plan, rows: list[Row]) -> str:
 def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
     fit = isinstance(plan.mechanism, FitMechanism)
-    remark = "" if table is None else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
+    remark = "" if table is None or fit else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
     if remark:
         remark = f" No interval is given {remark}." if remark[:4] == "for " else f" {remark[:1].upper()}{remark[1:]}."
     if table is not None:
@@ -199,7 +235,7 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
         return (
             f"Bars are {100 * table.level:g} % intervals{under}. The thick part is what sampling alone would leave; the "
             f"middle part is what the noise for privacy adds.{allowance if plan.draws > 1 else ''}"
-            f"{' ' + plan.mechanism.interval_words if fit else ''}{' ' + table.note if table.note else ''}{remark}"
+            f"{' ' + plan.mechanism.interval_words if fit else ''}{remark}"
         )
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         return (

@@ -54,7 +54,10 @@ def test_promise_is_attained_at_other_budgets(budget: Any) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_part_with_nine_tenths_of_its_noise_breaks_the_promise(part: str) -> None:
-    measured = part not in ("tail", "count")  # many records, and scores without a bound of their own, have long ones counted
+    measured = part not in (
+        "tail",
+        "count",
+    )  # many records, and scores without a bound of their own, have long ones counted
     plan = planned() if measured else calibrate(AveragedSteps(), MODELS["counts"], od.ApproxDP(1.0, 1e-6), n=100_000)
     case = steps_case(plan)
     assert case.profile(case.pairs[0]).breaks(case.promise) is None

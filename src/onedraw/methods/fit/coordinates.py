@@ -88,7 +88,10 @@ class StepsProblem:
         if counts is None:
             return self
         answers = iter(counts)
-        factor = choose_factor(lambda _: float(next(answers)), self.sizes.tail_target)
+        return self.at(choose_factor(lambda _: float(next(answers)), self.sizes.tail_target))
+
+    def at(self, factor: float) -> StepsProblem:
+        """Return the problem with scores shortened to this share of their longest bound."""
         return replace(self, sizes=self.sizes.at(factor), factor=factor)
 
     @cached_property

@@ -5,19 +5,45 @@ information I and score variance K of a record:
 
     sampling variance   K/(nI²λ)        privacy   (σ/(nIλg))²       per direction, in the columns' units
 
-σ follows from the bound of scores that tails of the usual kind would choose (`usual_factor`).
+σ follows from the bound of scores that tails of the usual kind would choose (`with_usual_bound`).
+
+A column's coefficient is given an interval where the rule of `StepsResult.given` holds for the direction that says least
+about it: the one in which the columns differ.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
-from .coordinates import DESIGN_FLOOR, FLOOR, LEAST_VARIANCE, StepsProblem
+from onedraw.arrays import Array
+
+from .coordinates import DESIGN_FLOOR, FLOOR, LARGEST_PRIOR, LEAST_VARIANCE, PLAUSIBLE, StepsProblem
 from .scores import NODES, WEIGHTS, Score
 from .sizes import FACTORS, STEPS
+
+EPSILON_FACTORS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0)
+"""Multiples of ε that are tried until a column is given an interval."""
+
+
+LOWERED = 1.0
+"""Edges by which noise may bring the smallest of several equal eigenvalues down."""
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The common direction of the columns and those across it: variance, raised variance and noise's edge, per record."""
+
+    variance: Array
+    raised: Array
+    count: Array
+    edge: float
+    """Edge of the moments' noise in the coordinates in which directions are judged."""
+    seen: Array
+    """Second moments in those coordinates."""
 
 
 def expected_errors(
@@ -32,43 +58,89 @@ def expected_errors(
     effect, noise : float
         Standard deviations of the linear predictor and of a number about it, in units of the response.
     """
-    layout, n = problem.layout, problem.n
-    sizes = problem.sizes.at(usual_factor(problem))
+    one = float(problem.layout.intercept)
+    problem = with_usual_bound(problem)
+    found = directions_of(problem, filled, correlation)
+    sampling, privacy = variances_of(problem, found, effect, noise)
+    share = np.append(found.count, one) / (found.count.sum() + one)
+    return math.sqrt(float(share @ (sampling + privacy))), math.sqrt(float(share @ sampling)), 0.0
+
+
+def expected_column_error(
+    problem: StepsProblem, *, filled: float, correlation: float, effect: float, noise: float
+) -> tuple[float, float, float]:
+    """Return what to expect of one column's coefficient: error, error without privacy, and how many times this ε an interval
+    would need; at most 1 if it is expected to have one, infinity if no larger ε is known to give one."""
+    problem = with_usual_bound(problem)
+    found = directions_of(problem, filled, correlation)
+    sampling, privacy = (part[:2] for part in variances_of(problem, found, effect, noise))
+    share = found.count / found.count.sum()
+    factors = (
+        factor for factor in EPSILON_FACTORS if factor >= problem.shortage and is_given(problem, filled, correlation, effect, noise, factor)
+    )  # fmt: skip
+    error, plain = (math.sqrt(float(share @ part)) for part in (sampling + privacy, sampling))
+    return error, plain, next(factors, math.inf)
+
+
+def directions_of(problem: StepsProblem, filled: float, correlation: float, quieter: float = 1.0) -> Directions:
+    """Return the directions of columns that fill this share of their ranges, with noise this many times smaller."""
+    layout, sizes, n = problem.layout, problem.sizes, problem.n
     d = layout.columns
     spread = filled**2 / (3.0 if layout.ball is None else d)
     variance = spread * np.array([1.0 + (d - 1) * correlation, 1.0 - correlation])
-    count = np.array([1.0, d - 1.0])
-    seen = min(1.0, sizes.moment_radius**2 / (d * spread + 1.0 / 3.0))
-    edge = sizes.moments_noise * math.sqrt(d + 1.0) / n
-    raised = np.maximum(seen * variance, FLOOR[problem.score.kind] * edge)
+    shortened = min(1.0, sizes.moment_radius**2 / (d * spread + 1.0 / 3.0))
+    edge = sizes.moments_noise * math.sqrt(d + 1.0) / (n * quieter)
+    seen = shortened * variance
+    raised = np.maximum(seen, FLOOR[problem.score.kind] * edge)
     if sizes.design_noise:
-        again = sizes.design_noise * math.sqrt(d + 1.0) / n
-        raised = raised * np.maximum(variance / raised, max(DESIGN_FLOOR * again, LEAST_VARIANCE))
+        edge = sizes.design_noise * math.sqrt(d + 1.0) / (n * quieter)
+        seen = variance / raised
+        raised = raised * np.maximum(seen, max(DESIGN_FLOOR * edge, LEAST_VARIANCE))
+    return Directions(variance, raised, np.array([1.0, d - 1.0]), edge, seen)
+
+
+def variances_of(problem: StepsProblem, found: Directions, effect: float, noise: float) -> tuple[Array, Array]:
+    """Return the variances of a coefficient that sampling and privacy give, for each direction and the intercept."""
+    layout, n = problem.layout, problem.n
     information, scores, unit = _record(problem.score, effect, noise)
-    variance, raised = np.append(variance, 1.0), np.append(raised, 1.0)
-    count = np.append(count, float(layout.intercept))
+    variance, raised = np.append(found.variance, 1.0), np.append(found.raised, 1.0)
     sampling = scores / (n * information**2 * variance)
-    noisy = sizes.step_noise / math.sqrt(STEPS)
+    noisy = problem.sizes.step_noise / math.sqrt(STEPS)
     privacy = (noisy / (n * information * variance)) ** 2 * raised
     # where noise decides, the estimate stays near its start: errors do not exceed the effects themselves by much
-    largest = np.append((effect / unit) ** 2 / (count[:-1] @ variance[:-1]) * np.ones(2), 1.0) * 4.0
-    privacy = np.minimum(privacy, largest)
-    share = unit**2 * count / count.sum() / (layout.ball or 1.0) ** 2
-    return math.sqrt(float(share @ (sampling + privacy))), math.sqrt(float(share @ sampling)), 0.0
+    largest = np.append((effect / unit) ** 2 / (found.count @ found.variance) * np.ones(2), 1.0) * 4.0
+    scale = (unit / (layout.ball or 1.0)) ** 2
+    return scale * sampling, scale * np.minimum(privacy, largest)
+
+
+def is_given(
+    problem: StepsProblem, filled: float, correlation: float, effect: float, noise: float, quieter: float = 1.0
+) -> bool:
+    """Return whether a column's coefficient is expected to be given an interval, with noise this many times smaller."""
+    found = directions_of(problem, filled, correlation, quieter)
+    across = 1 if problem.layout.columns > 1 else 0
+    if problem.score.continuous:
+        return bool(found.seen[across] >= (DESIGN_FLOOR + LOWERED) * found.edge)
+    information, scores, _ = _record(problem.score, effect, noise)
+    along = float(found.variance[across] / found.raised[across])
+    noisy = problem.sizes.step_noise / math.sqrt(STEPS) / quieter
+    variance = (scores / along + noisy**2 / (problem.n * along**2)) / (problem.n * information**2)
+    prior = PLAUSIBLE**-2.0
+    return bool(prior / (1.0 / variance + prior) <= LARGEST_PRIOR)
 
 
 USUAL_TAIL = {"number": 1.0, "label": 0.4, "count": 1.0, "quantile": 0.25}
 """Unit of β in the share e^{−1/2 − 1.1β} of scores that are longer than β√p, the usual one of real tables."""
 
 
-def usual_factor(problem: StepsProblem) -> float:
-    """Return the share of the longest bound that a table with usual tails would choose."""
+def with_usual_bound(problem: StepsProblem) -> StepsProblem:
+    """Return the problem with the bound of scores that a table with usual tails would choose."""
     sizes = problem.sizes
     if not sizes.tail_noise:
-        return 1.0
+        return problem
     beta = USUAL_TAIL[problem.score.kind] * max(math.log(problem.n / sizes.tail_target) - 0.5, 0.0) / 1.1
     wanted = beta * math.sqrt(problem.size) / sizes.step_bound
-    return next((factor for factor in FACTORS if factor >= wanted), 1.0)
+    return problem.at(next((factor for factor in FACTORS if factor >= wanted), 1.0))
 
 
 def _record(score: Score, effect: float, noise: float) -> tuple[float, float, float]:

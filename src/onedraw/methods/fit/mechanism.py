@@ -21,7 +21,7 @@ from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Provenance, PureDP
 
 from .coordinates import StepsProblem
-from .expected_error import expected_errors
+from .expected_error import expected_column_error, expected_errors
 from .result import StepsPublished, StepsResult
 from .run import FitBySteps, StepsTarget
 from .scores import score_of
@@ -54,8 +54,11 @@ class AveragedSteps(FitMechanism):
 
     title: ClassVar[str] = "averaged steps"
     interval_words: ClassVar[str] = (
-        "They are computed from what the release itself measured, and are about the coefficients that least squares or maximum "
-        "likelihood would give, or the quantile itself, whether or not the model holds."
+        "They are computed from what the release itself measured, and are about the coefficients named above, whether or not the "
+        "model holds."
+    )
+    estimand_words: ClassVar[str] = (
+        "The release says whether they were reached: records far out have limited influence."
     )
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "averaged-steps"
@@ -63,7 +66,10 @@ class AveragedSteps(FitMechanism):
     categories: Categories = ()
 
     def heading(self, plan: Plan) -> str:
-        return "averaged noisy Newton steps"
+        return f"averaged noisy Newton steps towards the {self.estimand(plan)}"
+
+    def estimand(self, plan: Plan, target: str | None = None) -> str:
+        return score_of(plan.model).estimand + (f" of {target}" if target else "")
 
     def calibrate(self, request: Request) -> Plan:
         setting = self.setting(request)
@@ -157,6 +163,10 @@ class AveragedSteps(FitMechanism):
     def expected_errors(self, plan: Plan, **design: float) -> tuple[float, float, float]:
         """Return the error to expect per coefficient in a design: see `expected_error`."""
         return expected_errors(self.problem(plan), **design)
+
+    def expected_column_error(self, plan: Plan, **design: float) -> tuple[float, float, float]:
+        """Return what to expect of one column's coefficient in a design: see `expected_error`."""
+        return expected_column_error(self.problem(plan), **design)
 
     def why_no_interval(self, plan: Plan) -> str | None:
         more = self.problem(plan).shortage

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array, Mask
-from onedraw.models.normal_estimates import NormalEstimates, normal_multiplier
+from onedraw.models.normal_estimates import NormalEstimates, Refusal, normal_multiplier
 from onedraw.models.sums.exact_sums import symmetric
 
 from .coordinates import (
@@ -43,6 +43,7 @@ from .coordinates import (
     first_of,
     where_of,
 )
+from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
 
@@ -178,9 +179,21 @@ class StepsResult(NormalEstimates):
     def specification(self) -> float:
         """Return the mean square, over coefficients, of what lies between the two averages over its noise: about 1 where
         shortening scores changes nothing, above where the estimate depends on how far scores are shortened."""
+        return self.specification_along(np.ones(self.problem.size, dtype=bool))
+
+    def specification_along(self, directions: Mask) -> float:
+        """Return the specification test along these directions of the steps; NaN for none."""
         noise, early = self._noise
-        moved = self._information @ (self.published.step - self.published.early)
-        return float(moved @ moved) / (self.problem.size * (noise**2 + early**2))
+        moved = (self._information @ (self.published.step - self.published.early))[directions]
+        return float(moved @ moved) / (len(moved) * (noise**2 + early**2)) if len(moved) else math.nan
+
+    @property
+    def dependence(self) -> str:
+        told = np.logical_not(self.where.weak)  # along the others steps do not settle, whatever far-out records do
+        short = self.problem.sizes.early_bound < SHORT_BOUND * math.sqrt(self.problem.size)
+        found = self.specification_along(told)
+        chosen = self.problem.factor < 1.0
+        return dependence_words(found, int(told.sum()), hidden=not told.all(), short=short, chosen=chosen)
 
     @property
     def _misfit(self) -> float:
@@ -200,25 +213,54 @@ class StepsResult(NormalEstimates):
     def given(self) -> Mask:
         if not self.informed:
             return np.zeros(len(self.change), dtype=bool)
-        weak = self.change[:, self.where.weak] ** 2
-        share = weak.sum(axis=1) / np.maximum((self.change**2).sum(axis=1), 1e-300)
-        told = np.abs(self.change).sum(axis=1) > 0.0
+        share = self._weak_shares
+        told = self.privacy_is_known
         if self.problem.score.continuous:
             return np.asarray(told & (share <= WEAK_SHARE))
         return np.asarray(told & (self._prior_shares <= LARGEST_PRIOR))
 
     @property
+    def _weak_shares(self) -> Array:
+        """Return the share of each coefficient that directions carry whose moments may be noise."""
+        weak = self.change[:, self.where.weak] ** 2
+        return np.asarray(weak.sum(axis=1) / np.maximum((self.change**2).sum(axis=1), 1e-300))
+
+    @property
+    def privacy_is_known(self) -> Mask:
+        """Return whether a coefficient has a noise at all: not that of a column with one possible value."""
+        return np.asarray(np.abs(self.change).sum(axis=1) > 0.0)
+
+    @property
+    def privacy_is_least(self) -> Mask:
+        doubtful = (self._weak_shares > WEAK_SHARE) | (not self.informed)
+        return np.asarray(self.privacy_is_known & ~self.given & doubtful)
+
+    @property
+    def level_shares(self) -> Array | None:
+        if self.published.mean is None:
+            return None
+        return np.asarray(self.problem.moment_columns.centre(self.published.mean)[: self.problem.layout.columns])
+
+    @cached_property
+    def refusals(self) -> tuple[Refusal | None, ...]:
+        return refusals_of(self)
+
+    @property
     def _prior_shares(self) -> Array:
         """Return the share of each variance that a weak prior would carry."""
+        return np.asarray(self.prior_parts().sum(axis=1))
+
+    def prior_parts(self, quieter: float = 1.0) -> Array:
+        """Return that share along each direction of the steps, if the steps' noise were this many times smaller."""
         size, information = self.problem.size, self._information
         prior = np.full(size, PLAUSIBLE**-2.0)
         if self.problem.layout.intercept:
             prior[-1] = PLAUSIBLE_LEVEL**-2.0
-        noise = self._covariance + self._noise[0] ** 2 * np.eye(size)
+        noise = self._covariance + (self._noise[0] / quieter) ** 2 * np.eye(size)
         both = np.linalg.inv(information @ np.linalg.solve(noise, information) + np.diag(prior))
         answer = self.change @ both
-        carried, all_of_it = (answer**2) @ prior, np.einsum("ij,ij->i", answer, self.change)
-        return np.asarray(carried / np.maximum(all_of_it, 1e-300))
+        whole = np.einsum("ij,ij->i", answer, self.change)
+        return np.asarray(answer**2 * prior / np.maximum(whole, 1e-300)[:, None])
 
     @property
     def doubtful_shares(self) -> Array:
@@ -259,14 +301,12 @@ class StepsResult(NormalEstimates):
         count = 0.0 if self.published.count is None else float(self.published.count[0])
         return max(0.0, count) / self.problem.n, self.problem.sizes.count_noise / self.problem.n
 
-    @property
-    def estimand(self) -> str:
-        """Return what is estimated, in words."""
-        plain = {
-            "number": "least-squares coefficients", "label": "maximum-likelihood coefficients",
-            "count": "maximum-likelihood coefficients", "quantile": "coefficients of the quantile",
-        }[self.problem.score.kind]  # fmt: skip
-        return plain if self.reached else f"{plain} with the influence of single records limited"
+    def estimand_of(self, target: str | None = None) -> str:
+        """Return what is estimated, in words, about this column."""
+        of = f" of {target}" if target else ""
+        return f"{self.problem.score.estimand}{of}" + (
+            "" if self.reached else ", with the influence of single records limited"
+        )
 
     @property
     def remark(self) -> str:
@@ -275,7 +315,7 @@ class StepsResult(NormalEstimates):
             return ""
         share, noise = self.share_limited
         return (
-            f"These are {self.estimand}: about {100 * share:.2g} % (± {100 * 2 * noise:.2g}) of the records are so far out that "
+            f"About {100 * share:.2g} % (± {100 * 2 * noise:.2g}) of the records are so far out that "
             f"their influence is limited, and without the limit a coefficient could differ by up to about {self.limited:.1g} "
             "standard errors. Narrower bounds or the logarithm of the response may help."
         )

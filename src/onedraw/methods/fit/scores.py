@@ -65,6 +65,16 @@ class Score:
         return self.kind in ("number", "quantile")
 
     @property
+    def estimand(self) -> str:
+        """Return what solving for the score estimates, in words."""
+        if self.kind == "quantile":
+            level = float(self.kernel.level)  # type: ignore[attr-defined]
+            return "coefficients of the median" if level == 0.5 else f"coefficients of the {level:g}-quantile"
+        if self.kind == "count":
+            return f"maximum-likelihood coefficients of a Poisson rate, from counts cut at {2.0 * self.scale:g}"
+        return "least-squares coefficients" if self.kind == "number" else "maximum-likelihood coefficients"
+
+    @property
     def linear(self) -> bool:
         """Return whether the expected information is the same at every coefficient vector."""
         return self.continuous

@@ -101,6 +101,14 @@ class FitLoss:
         object.__setattr__(self, "expected_information", constant.EXPECTED_INFORMATION[spends])
         object.__setattr__(self, "relief", relief)
 
+    @property
+    def words(self) -> str:
+        """Name of the loss for people."""
+        if isinstance(self.kernel, LogisticLoss):
+            return "logistic loss"
+        names = {"labels": "exp-linear", "counts": "Poisson", "quantile": "pinball", "hinge": "hinge"}
+        return f"{names.get(self.spends, 'log-cosh')} loss"
+
     def corners(self, row: float, ridge: float, records: int) -> Corners:
         """What the mode promises, in units of r²/σ², with κ at every corner."""
         kappa = volume_cost(curvature=self.curvature_bound, radius_squared=row**2, ridge=ridge)
@@ -169,6 +177,8 @@ class ClassLoss:
     unit: ClassVar[Literal["labels"]] = "labels"
     level: ClassVar[None] = None
     relief: ClassVar[None] = None
+    words: ClassVar[str] = "softmax loss"
+    """Name of the loss for people."""
     spends: ClassVar[str] = "softmax"
     """Which shares of a budget its stages have (`constants.SHARES`)."""
     slope_bound: ClassVar[float] = up(math.sqrt(2.0))
@@ -229,3 +239,8 @@ class ClassLoss:
     def ridge_for(self, kappa: float, row: float) -> float:
         """The ridge for which one record's volume costs κ."""
         return softmax_ridge_for(kappa, self.classes, radius_squared=row**2)
+
+
+def weighted_words(loss: FitLoss | ClassLoss, target: str | None = None) -> str:
+    """Return what a minimizer of the loss over weighted rows estimates, in words."""
+    return f"coefficients{f' of {target}' if target else ''} that minimize a weighted {loss.words}"

@@ -32,6 +32,7 @@ from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_dev
 from onedraw.privacy.numbers import confidence_level
 
 from . import constants as constant
+from .losses import weighted_words
 from .problem import Aside, Coordinates, FitProblem, Published, coordinates, positive
 
 SIMULATIONS = 300
@@ -112,6 +113,17 @@ class FitResult(NormalEstimates):
     def informed(self) -> bool:
         """Whether the information was measured; without it there is an estimate and nothing else."""
         return self.published.information is not None
+
+    def estimand_of(self, target: str | None = None) -> str:
+        """Return what is estimated, in words: the minimizer of a weighted loss."""
+        return weighted_words(self.problem.loss, target)
+
+    @property
+    def privacy_is_known(self) -> Mask:
+        """Return whether the privacy part can be stated: not for levels that are set aside."""
+        if not self.informed:
+            return np.zeros(len(self.change), dtype=bool)
+        return np.asarray((np.abs(self.change).sum(axis=1) > 0.0) & ~self.aside.touched(self.change))
 
     @property
     def remark(self) -> str:
