@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ import pyarrow as pa
 from onedraw.arrays import Integers
 from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Encoder, NumberEncoder, Wanted
-from onedraw.data.persons import Secrets, person_keys
+from onedraw.data.person_sums import ByPerson
+from onedraw.data.persons import NOBODY_KEY, OWNER, Secrets, person_keys
 from onedraw.data.records import Batch, Records, evenly
 from onedraw.data.shards import File, Part, Pass, RowGroups, ShardedRecords, combine, row_groups, scratch, write_part
 from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
@@ -177,7 +179,8 @@ class SparkTable(Table):
         keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
         first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))
         surplus = (~functions.col("named")) | (first > self.schema.records_per_person)
-        return keyed.select(*(str(place) for place in range(len(columns))), surplus.alias(_SURPLUS))
+        # all records of a person are in one partition now, and partitions are put together whole: so they are in one part
+        return keyed.select(*(str(place) for place in range(len(columns))), surplus.alias(_SURPLUS), _PERSON)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,15 +236,20 @@ class _Task:
                 for place, (name, encoder) in encoders
             }
         surplus = table.column(_SURPLUS).to_numpy(zero_copy_only=False)
-        return {
+        batch = {
             name: np.where(surplus, np.asarray(encoder.missing, kind), table.column(place).to_numpy())
             for place, (name, encoder) in encoders
             for kind in [table.column(place).to_numpy().dtype]
         }
+        keys = table.column(_PERSON).to_numpy().view(np.uint64)
+        return batch | {OWNER: np.where(surplus, NOBODY_KEY, keys).view(np.int64)}
 
 
 def _write(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    file = write_part(task.folder, evenly(map(task.encoded, batches), task.encoders, task.rows))
+    encoded = map(task.encoded, batches)
+    if first := next(encoded, None):
+        encoded = evenly(chain([first], encoded), first, task.rows)
+    file = write_part(task.folder, encoded)
     yield pa.record_batch({"path": [file.path], "rows": [file.rows], "digest": [file.digest]})
 
 
@@ -322,6 +330,7 @@ class _Rows(Private):
     memory: int
     readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
     token: str | None = None
+    by: ByPerson | None = None
 
     @property
     def n(self) -> int:
@@ -335,10 +344,14 @@ class _Rows(Private):
         summation = Summation(self.readings, statistic, public)
         table: Any = self.records._table
         encoding: Encoding = table.encoding(summation.columns)
-        task = Pass(self.records.in_files(()), encoding.files, summation, self.token, self.memory)
+        task = Pass(self.records.in_files(()), encoding.files, summation, self.token, self.memory, self.by)
         with ThreadPoolExecutor(1) as meanwhile:
-            digest = meanwhile.submit(lambda: summation.digest(task.test))
+            digest = meanwhile.submit(lambda: task.stated.digest(task.test))
             return combine(encoding.run(task), len(encoding.files), self.n, digest.result())
+
+    def sum_by_person(self, by: ByPerson, statistic: Any, *public: Any) -> Integers:
+        """Σ of a statistic over persons, each of whom is in one part."""
+        return replace(self, by=by).sum(statistic, *public)
 
     def __iter__(self) -> Iterator[Block]:
         """The records themselves, at the driver."""
