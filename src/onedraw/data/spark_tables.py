@@ -30,7 +30,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -130,7 +129,7 @@ class SparkTable(Table):
     def _encode(self, names: tuple[str, ...]) -> Encoding:
         task = _Task(
             str(scratch()), {name: self.schema.column(name).encoder() for name in names}, block_rows(self.n),
-            exact=self.exact, secret=Secrets(),
+            exact=self.exact, secret=Secrets(), persons=self.schema.person is not None,
         )  # fmt: skip
         with explained("encoding the records"):
             columns = [self._column(name).alias(str(place)) for place, name in enumerate(names)]
@@ -226,6 +225,7 @@ class _Task:
     rows: int
     exact: bool
     secret: Secrets
+    persons: bool
 
     def encoded(self, table: pa.RecordBatch) -> Batch:
         """Of the columns, which come by their numbers; of columns that are encoded already, as they are."""
@@ -246,10 +246,8 @@ class _Task:
 
 
 def _write(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    encoded = map(task.encoded, batches)
-    if first := next(encoded, None):
-        encoded = evenly(chain([first], encoded), first, task.rows)
-    file = write_part(task.folder, encoded)
+    names = (*task.encoders, OWNER) if task.persons else tuple(task.encoders)
+    file = write_part(task.folder, evenly(map(task.encoded, batches), names, task.rows))
     yield pa.record_batch({"path": [file.path], "rows": [file.rows], "digest": [file.digest]})
 
 

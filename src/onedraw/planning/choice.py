@@ -190,10 +190,14 @@ class Choices:
         if not designs:
             return ""
         first, *_, last = sorted(designs, key=lambda design: design.expected.private)
+        people = self.best.request.records_per_person
+        alike = (
+            f" Sampling errors are up to {math.sqrt(people):.2g} times as large where one person's records are alike."
+        )
         return (
             f"Expected error per coefficient: {first.expected.private:.3g} ({first.words}) to {last.expected.private:.3g} "
             f"({last.words}); without privacy {first.expected.sampling:.3g} to {last.expected.sampling:.3g}. Predicted before "
-            "any record was read."
+            f"any record was read.{alike if people > 1 else ''}"
         )
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ import pytest
 import onedraw as od
 from onedraw.data.person_sums import ByPerson, passes_by_person, sum_by_person
 from onedraw.data.persons import NOBODY, owners_by_key
-from onedraw.errors import WrongCall
+from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.mechanisms import calibrate
 from onedraw.methods.fit import AveragedSteps, sums
 from onedraw.methods.fit.mechanism import INDEPENDENT
@@ -29,6 +29,7 @@ from onedraw.models.sums.exact_sums import gram_steps, held
 from onedraw.planning import ask
 from onedraw.plans import Plan
 from onedraw.release import release, verify
+from onedraw.release.verification import check_schema
 from onedraw.samplers.noise import Noise
 
 from .cases import BUDGET, KINDS, TRUTH, model_of, plan_of, table_of
@@ -266,6 +267,24 @@ def test_persons_count_only_where_they_have_several_records() -> None:
         plan = od.plan(schema_of(**persons), "cost", "linear", epsilon=1.0, n=20_000, mechanism="fit").plan
         assert plan.mechanism.by_person is expected
         assert ("persons" in plan.mechanism.to_dict()) is expected
+
+
+def test_plan_says_what_records_that_are_alike_cost() -> None:
+    named, alone = ({"person": "who", "max_records": 4}, {})
+    said = [
+        od.plan(schema_of(**one), "cost", "linear", epsilon=1.0, n=20_000, mechanism="fit").choices
+        for one in (named, alone)
+    ]
+    assert "up to 2 times as large where one person's records are alike" in said[0].expectation
+    assert "alike" not in said[1].expectation
+
+
+def test_certificate_without_a_column_of_persons_is_rejected(visits: pd.DataFrame, tmp_path: Any) -> None:
+    planned = od.plan(schema_of(person="who", max_records=K), "cost", "linear", epsilon=3.0, n=8000, mechanism="fit")
+    certificate = planned.release(visits, random_state=1).certificate
+    data = certificate.data.model_copy(update={"person": None, "declared": None})
+    with pytest.raises(CertificateRejected, match="names no column of persons"):
+        check_schema(certificate.model_copy(update={"data": data}), planned.plan)
 
 
 def test_estimator_with_a_schema_adds_up_by_person(visits: pd.DataFrame) -> None:

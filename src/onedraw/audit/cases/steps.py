@@ -103,7 +103,7 @@ class DeclaredSteps(Declared):
     def of_persons(self, where: Where, theta: Array, longest: float) -> Array:
         """Return what is squared for the covariance: every record's scores, or the sums of every person's."""
         scores = self.scores(where, theta)
-        if not self.plan.mechanism.persons:  # type: ignore[attr-defined]
+        if not self.plan.mechanism.by_person:
             return scores
         whose, sums = owners_in(len(scores)), shortened(scores, longest)
         return np.array([sums[whose == owner].sum(axis=0) for owner in np.unique(whose[whose >= 0])])

@@ -4,6 +4,8 @@ A direction of the columns has variance λ. Measured coordinates stretch it by g
 information I and score variance K of a record:
 
     sampling variance   K/(nI²λ)        privacy   (σ/(nIλg))²       per direction, in the columns' units
+
+Records are taken for independent of each other. The sampling variance of a person's k records is up to k times as large.
 """
 
 from __future__ import annotations
