@@ -20,7 +20,6 @@ from scipy import special, stats
 
 from onedraw import models
 from onedraw.arrays import Array, Integers
-from onedraw.data.persons import owners_by_key
 from onedraw.mechanisms import Plan
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import First, Where, first_of, where_of
@@ -127,7 +126,9 @@ class DeclaredSteps(Declared):
 def owners_in(rows: int) -> Integers:
     """Return whose the records of a synthetic table are: of seven persons here and there, and of nobody."""
     places = np.arange(rows)
-    return owners_by_key(((places * 5) % 7).astype(np.uint64), places % 8 == 7)
+    person, somebody = (places * 5) % 7, places % 8 < 7
+    first = [int(np.flatnonzero(somebody & (person == one))[0]) for one in range(7)]
+    return np.where(somebody, np.array(first)[person], -1)
 
 
 def capped_mean(u: Array, largest: int) -> Array:
