@@ -139,6 +139,17 @@ def test_promise_counts_a_person_once_in_the_covariance_and_k_times_elsewhere() 
     assert 0.3 < (step / mu) ** 2 < 0.8
 
 
+@pytest.mark.parametrize("records", [2, 4, 9])
+def test_all_but_the_sum_by_person_is_promised_k_times(records: int) -> None:
+    one = plan_by_person("number", 100_000, od.GaussianDP(0.3), records=1)
+    several = one.mechanism.plan(
+        replace(one.request, records_per_person=records, budget=od.GaussianDP(9.0)), one.parameters
+    )
+    person = np.sqrt(2.0) * one.parameters["covariance_radius"] ** 2 / one.parameters["covariance_noise"]
+    alone, together = (plan.guarantee.promise.gaussian_mu**2 - person**2 for plan in (one, several))  # type: ignore[attr-defined]
+    assert together == pytest.approx(records**2 * alone, rel=1e-6)
+
+
 def test_half_the_noise_is_refused_as_a_plan() -> None:
     plan = plan_by_person("number", 20_000)
     halved = dict(plan.parameters) | {"covariance_noise": plan.parameters["covariance_noise"] / 2.0}
