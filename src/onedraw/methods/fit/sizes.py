@@ -60,7 +60,7 @@ INFORMATION_SQUARES, INFORMATION_EDGE = (1.5, 12.0), 0.4
 """The same for rows of the information, over p, and the edge as a share of the expected information."""
 
 PERSON_NOISE = 0.1
-"""A person's scores may be so long that the covariance's noise is this share of a record's scores (`person_square`)."""
+"""A person's scores may be so long that their covariance's noise is √k times this share of that of independent records."""
 
 
 @dataclass(frozen=True)
@@ -175,11 +175,12 @@ def person_square(setting: Setting, bound: float, mu: float) -> float:
     """Return the squared length to which the sum of a person's scores is shortened before it is squared.
 
     At least k·B_K², with the noise that k single records have: enough where a person's records are independent. At most
-    k²·B_K², which leaves scores alone that are all alike. Between them what the noise allows.
+    k²·B_K², which leaves scores alone that are all alike. Between them what the noise allows: it may be a share of √k times the
+    covariance of independent records, since that of records that are alike is up to k times as large.
     """
     k, score = setting.records, setting.score
     usual = {"number": 1.0, "count": 1.0, "label": score.information, "quantile": 0.25}[score.kind]
-    room = PERSON_NOISE * setting.n * math.sqrt(setting.size) * usual * mu / apart(1.0, pure=False)
+    room = PERSON_NOISE * setting.n * math.sqrt(k * setting.size) * usual * mu / apart(1.0, pure=False)
     least = k * covariance_bound(setting, bound) ** 2
     return min(max(room, least), k * least)
 
