@@ -189,6 +189,11 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
         """The `Target` to draw from, given the records' summary."""
 
     @property
+    def by_person(self) -> bool:
+        """Whether something is added up by person, so that records must say whose they are."""
+        return False
+
+    @property
     def proven(self) -> bool:
         """Whether the promise follows from a theorem that is true; if not, a release must say so first."""
         return not self.as_published

@@ -15,12 +15,14 @@ import pytest
 
 import onedraw as od
 from onedraw.data import Schema, read
+from onedraw.data.persons import NOBODY_KEY, OWNER
 from onedraw.data.shards import File, Pass, RowGroups
 from onedraw.data.spark_tables import Encoding
 from onedraw.data.sums import Summation
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.mechanisms import PerturbedMode, calibrate
+from onedraw.methods.fit import AveragedSteps
 from onedraw.models import Gaussian, Logistic, schema_features
 from tests.spark.spark_statistics import KillsItsExecutor, OtherArithmetic, RunsTwice, Totals
 
@@ -194,6 +196,34 @@ def test_of_a_person_the_same_records_count_as_in_one_process(frame, places):
     limited, local = read(frame, PERSONS), read(places["one"], PERSONS)
     assert np.array_equal(limited.sum(Totals()), local.sum(Totals()))
     assert not np.array_equal(limited.sum(Totals()), read(frame, SCHEMA).sum(Totals()))
+
+
+def test_each_person_is_in_one_part(frame):
+    records = read(frame, PERSONS, target="ill")
+    files = records._table.files(records.columns)
+    keys = [set(batch[OWNER].tolist()) for file in files for batch in [concatenated(file)]]
+    nobody = int(NOBODY_KEY.view(np.int64))
+    assert len(files) == 2
+    assert keys[0] & keys[1] <= {nobody}
+    assert min(map(len, keys)) > 1000
+    for file in files:
+        owners = file.owners()
+        assert len(owners) == file.rows
+        assert np.unique(owners[owners >= 0], return_counts=True)[1].max() == 2
+
+
+def concatenated(file):
+    batches = list(file.batches(None, {OWNER: None}))
+    return {OWNER: np.concatenate([batch[OWNER] for batch in batches])}
+
+
+def test_a_fit_by_person_is_the_same_as_in_one_process(frame, places):
+    model = Logistic(**schema_features(SCHEMA, "ill"), scaled=True, prior=Gaussian(scale=1.0))
+    plan = calibrate(AveragedSteps(persons=True), model, od.ApproxDP(2.0, 1e-5), n=N, records_per_person=2)
+    here, there = (
+        od.release(plan, read(source, PERSONS, target="ill"), random_state=5) for source in (places["one"], frame)
+    )
+    same_but_for_the_engine(here, there)
 
 
 def test_a_frame_without_an_order_is_refused_where_persons_are_limited(cluster, people):

@@ -21,6 +21,7 @@ import math
 import re
 import secrets
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onedraw.arrays import Mask
+from onedraw.arrays import Integers, Mask
 from onedraw.data.cells import EXACT_INTEGERS, bytes_of, integer_of, number_in, number_of, text_of
 from onedraw.data.columns import Chunk, Numbers
 
@@ -141,3 +142,36 @@ class PersonLimit:
             first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
             total = np.add.reduceat(held, first, dtype=np.int64)
             self._runs[-2:] = [(keys[first], np.minimum(total, self._ceiling).astype(np.int32))]
+
+
+NOBODY = -1
+"""The owner of a record that names nobody or is beyond its person's limit: it is the missing record, and nobody's."""
+
+
+OWNER = "\x1fowner"
+"""Column of keys in files of encoded records: no column of a schema has such a name."""
+
+NOBODY_KEY = np.uint64(0x9E3779B97F4A7C15)
+"""Stands for the key of such a record where keys are written. No person has it but with probability 2⁻⁶⁴, and theirs would be left out."""
+
+
+def owners_of(batches: Iterable[tuple[Keys, Mask]], max_records: int) -> Integers:
+    """Return each record's owner: the place of its person's first record, or `NOBODY`.
+
+    An owner has at most ``max_records`` records. Replacing all records of one person by those of somebody new changes the
+    owners in that person's places only, and there one owner, with one set of places, takes the place of another.
+    """
+    limit, keys, nobody = PersonLimit(max_records), [np.empty(0, np.uint64)], [np.empty(0, bool)]
+    for found, absent in batches:
+        keys.append(found)
+        nobody.append(limit.surplus(found, absent))
+    return owners_by_key(np.concatenate(keys), np.concatenate(nobody))
+
+
+def owners_by_key(keys: Keys, nobody: Mask) -> Integers:
+    """Return each record's owner, of records that all count but those of nobody."""
+    places = np.flatnonzero(~nobody)
+    _, first, person = np.unique(keys[places], return_index=True, return_inverse=True)
+    owners = np.full(len(keys), NOBODY, dtype=np.int64)
+    owners[places] = places[first][person]
+    return owners

@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from onedraw.arrays import Integers
 from onedraw.data.columns import Encoder, ReadWithSchema, Wanted
-from onedraw.data.persons import PersonLimit, person_keys
+from onedraw.data.persons import PersonLimit, owners_of, person_keys
 from onedraw.data.schema import Schema, listed
 from onedraw.data.sums import Block, Engine, Local, Summed, blocked, changed, check_rows
 from onedraw.data.tables import Columns, DatabaseTable, Frame, Part, Table, in_order
@@ -155,6 +155,22 @@ class Records(ReadWithSchema):
             batch = {name: encoder.encode(chunks[name]) for name, encoder in encoders.items()}
             keys = None if person is None else person_keys(chunks[person], exact=self._table.exact)
             yield batch, keys
+
+    def owners(self, columns: Sequence[str]) -> Integers | None:
+        """Return the owner of each record as it is read with these columns (`persons.owners_of`); None where the engine knows it.
+
+        The person column alone is read."""
+        person = str(self.schema.person)
+        parts = [
+            partial(self._encoded, part, {})
+            for part in self._table.parts({person: Wanted.IDENTIFIERS}, self._batch_rows)
+        ]
+        batches = (keys for _, keys in in_order(parts, ahead=self._table.ahead))
+        owners = owners_of(batches, self.schema.records_per_person)
+        check_rows(len(owners), self.n, self._table.what)
+        if self._table.version() != self._version:
+            raise changed(self._table.what)
+        return owners
 
     def _limited(self, encoded: Iterator[tuple[Batch, Any]], encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
         """Turns surplus records into the missing record, and holds the number of records to n."""

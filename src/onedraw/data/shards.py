@@ -42,6 +42,8 @@ import pyarrow as pa
 from onedraw.arrays import Integers
 from onedraw.data.arrow_tables import ParquetTable
 from onedraw.data.columns import Encoder
+from onedraw.data.person_sums import ByPerson
+from onedraw.data.persons import NOBODY_KEY, OWNER, owners_by_key
 from onedraw.data.records import Batch, Records
 from onedraw.data.schema import Schema
 from onedraw.data.sums import SCRATCH, Block, Summation, block_rows, blocked, changed, check_rows
@@ -180,7 +182,13 @@ class File(NamedTuple):
     rows: int
     digest: str
 
-    def batches(self, schema: Schema, encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
+    def owners(self) -> Integers:
+        """Of each record its owner among these, where parts hold whole persons."""
+        found = [batch[OWNER].view(np.uint64) for batch in self.batches(None, dict.fromkeys([OWNER]))]
+        keys = np.concatenate([np.empty(0, np.uint64), *found])
+        return owners_by_key(keys, keys == NOBODY_KEY)
+
+    def batches(self, schema: Schema | None, encoders: Mapping[str, Encoder | None]) -> Iterator[Batch]:
         """The columns as they were written; a file that has become another one is refused."""
         _check_unchanged(self)
         if not self.rows:
@@ -258,6 +266,9 @@ class ShardedRecords(Records):
         for file in table.files(list(encoders)):
             yield from file.batches(self.schema, encoders)
 
+    def owners(self, columns: Sequence[str]) -> None:
+        """None: a part holds whole persons, and the keys of their owners (`Pass.by`)."""
+
 
 # ── what a worker returns, and how it is put together ───────────────────────────────────────────────────────────
 
@@ -316,6 +327,7 @@ class Pass:
     summation: Summation
     token: str | None
     memory: int
+    by: ByPerson | None = None
 
     def part(self, number: int) -> Part:
         """What a worker returns."""
@@ -324,10 +336,19 @@ class Pass:
             blocks: Iterable[Block] = self._blocks(number)
             if self.token is not None:
                 blocks = HELD.get((self.token, number), blocks, self.memory)
+            if self.by is not None:
+                file: Any = self.files[number]
+                blocks = self.by.blocks(tuple(blocks), file.owners(), block_rows(self.records.n)).source()
             rows, total = Summation((), self.summation.statistic, self.summation.public).of_all(blocks)
         if not rows:  # as many zeros as the sum has entries
-            total = np.zeros_like(self.summation.of_block(test))
-        return Part(number, rows, self.summation.digest(test), total)
+            total = np.zeros_like(self.stated.of_block(test))
+        return Part(number, rows, self.stated.digest(test), total)
+
+    @property
+    def stated(self) -> Summation:
+        """All that is done to a record, as if each were a person's only one."""
+        by = () if self.by is None else ((self.by.reading, self.by.public),)
+        return replace(self.summation, readings=(*self.summation.readings, *by))
 
     @property
     def test(self) -> Block:

@@ -38,7 +38,8 @@ import pyarrow as pa
 from onedraw.arrays import Integers
 from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
 from onedraw.data.columns import Encoder, NumberEncoder, Wanted
-from onedraw.data.persons import Secrets, person_keys
+from onedraw.data.person_sums import ByPerson
+from onedraw.data.persons import NOBODY_KEY, OWNER, Secrets, person_keys
 from onedraw.data.records import Batch, Records, evenly
 from onedraw.data.shards import File, Part, Pass, RowGroups, ShardedRecords, combine, row_groups, scratch, write_part
 from onedraw.data.spark_session import cores, explained, parquet_files, spark_type, suitable
@@ -128,7 +129,7 @@ class SparkTable(Table):
     def _encode(self, names: tuple[str, ...]) -> Encoding:
         task = _Task(
             str(scratch()), {name: self.schema.column(name).encoder() for name in names}, block_rows(self.n),
-            exact=self.exact, secret=Secrets(),
+            exact=self.exact, secret=Secrets(), persons=self.schema.person is not None,
         )  # fmt: skip
         with explained("encoding the records"):
             columns = [self._column(name).alias(str(place)) for place, name in enumerate(names)]
@@ -177,7 +178,8 @@ class SparkTable(Table):
         keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
         first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))
         surplus = (~functions.col("named")) | (first > self.schema.records_per_person)
-        return keyed.select(*(str(place) for place in range(len(columns))), surplus.alias(_SURPLUS))
+        # all records of a person are in one partition now, and partitions are put together whole: so they are in one part
+        return keyed.select(*(str(place) for place in range(len(columns))), surplus.alias(_SURPLUS), _PERSON)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +225,7 @@ class _Task:
     rows: int
     exact: bool
     secret: Secrets
+    persons: bool
 
     def encoded(self, table: pa.RecordBatch) -> Batch:
         """Of the columns, which come by their numbers; of columns that are encoded already, as they are."""
@@ -233,15 +236,18 @@ class _Task:
                 for place, (name, encoder) in encoders
             }
         surplus = table.column(_SURPLUS).to_numpy(zero_copy_only=False)
-        return {
+        batch = {
             name: np.where(surplus, np.asarray(encoder.missing, kind), table.column(place).to_numpy())
             for place, (name, encoder) in encoders
             for kind in [table.column(place).to_numpy().dtype]
         }
+        keys = table.column(_PERSON).to_numpy().view(np.uint64)
+        return batch | {OWNER: np.where(surplus, NOBODY_KEY, keys).view(np.int64)}
 
 
 def _write(task: _Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    file = write_part(task.folder, evenly(map(task.encoded, batches), task.encoders, task.rows))
+    names = (*task.encoders, OWNER) if task.persons else tuple(task.encoders)
+    file = write_part(task.folder, evenly(map(task.encoded, batches), names, task.rows))
     yield pa.record_batch({"path": [file.path], "rows": [file.rows], "digest": [file.digest]})
 
 
@@ -322,6 +328,7 @@ class _Rows(Private):
     memory: int
     readings: tuple[tuple[Any, tuple[Any, ...]], ...] = ()
     token: str | None = None
+    by: ByPerson | None = None
 
     @property
     def n(self) -> int:
@@ -335,10 +342,14 @@ class _Rows(Private):
         summation = Summation(self.readings, statistic, public)
         table: Any = self.records._table
         encoding: Encoding = table.encoding(summation.columns)
-        task = Pass(self.records.in_files(()), encoding.files, summation, self.token, self.memory)
+        task = Pass(self.records.in_files(()), encoding.files, summation, self.token, self.memory, self.by)
         with ThreadPoolExecutor(1) as meanwhile:
-            digest = meanwhile.submit(lambda: summation.digest(task.test))
+            digest = meanwhile.submit(lambda: task.stated.digest(task.test))
             return combine(encoding.run(task), len(encoding.files), self.n, digest.result())
+
+    def sum_by_person(self, by: ByPerson, statistic: Any, *public: Any) -> Integers:
+        """Σ of a statistic over persons, each of whom is in one part."""
+        return replace(self, by=by).sum(statistic, *public)
 
     def __iter__(self) -> Iterator[Block]:
         """The records themselves, at the driver."""

@@ -105,6 +105,8 @@ class Stage(NamedTuple):
     """A record's largest share, …"""
     columns: bool = False
     """… of a sum of columns or, as usual, of products."""
+    of_person: bool = False
+    """Whether ``reach`` is what all records of a person move together."""
 
     def bits(self, n: int) -> tuple[int, int]:
         """That share has 2 to the power of these lattice steps, at least and at most (`models.sums.exact_sums`)."""
@@ -118,7 +120,7 @@ def discrete_mu(ratio: float | Fraction, margin: Fraction = MARGIN) -> float:
 
 def stage_ratios(stages: Iterable[Stage], records: int, *, pure: bool) -> list[float]:
     """Sensitivity over noise for a person's records, rounded up; booked where noise is drawn on whole numbers."""
-    found = [up(records * up(stage.reach / stage.noise)) for stage in stages]
+    found = [up((1 if stage.of_person else records) * up(stage.reach / stage.noise)) for stage in stages]
     return found if pure else [discrete_mu(ratio) for ratio in found]
 
 

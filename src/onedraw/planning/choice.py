@@ -212,9 +212,13 @@ class Choices:
             return ""
         errors = " and ".join(f"{design.expected.private:.3g} in a {design.name} design" for design in designs)
         plain = " and ".join(f"{design.expected.sampling:.3g}" for design in designs)
+        people = self.best.request.records_per_person
+        alike = (
+            f" Sampling errors are up to {math.sqrt(people):.2g} times as large where one person's records are alike."
+        )
         return (
             f"Expected error per coefficient, columns scaled to [-1, 1]: {errors}; without privacy {plain}. "
-            f"{self.eligible[0].designs_in_words} Predicted before any record was read."
+            f"{self.eligible[0].designs_in_words} Predicted before any record was read.{alike if people > 1 else ''}"
         )
 
     @property

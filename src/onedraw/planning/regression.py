@@ -107,6 +107,8 @@ class Regression(RegressionOptions, Question):
     categories: tuple[tuple[int, int], ...] = ()
     """(start, stop) of 0/1 columns that code one category; a fit uses that at most one of them is 1."""
     measure: Measure | None = None
+    persons: bool = False
+    """Whether the schema says whose a record is, of persons with several."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -228,6 +230,7 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
             "the features, or ask for a proportion, a histogram or a mean."
         )
     features["categories"] = category_columns(schema, target)
+    features["persons"] = schema.person is not None and schema.records_per_person > 1
     asked = {one.name: value for one, value in given(options)}
     if kind in CLASSIFICATIONS:
         labels = getattr(column, "labels", None)

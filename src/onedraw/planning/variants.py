@@ -115,7 +115,8 @@ def steps_of(asked: Regression) -> Variant | None:
     unbounded = asked.kind in RESIDUALS and asked.response_bound is None
     if asked.kind not in STEPS or unbounded or asked.prior_scale is not None:
         return None
-    return Variant("fit", _loss(asked, STEPS[asked.kind], False), AveragedSteps(categories=asked.categories))
+    mechanism = AveragedSteps(categories=asked.categories, persons=asked.persons)
+    return Variant("fit", _loss(asked, STEPS[asked.kind], False), mechanism)
 
 
 def fits_of(asked: Regression) -> tuple[Variant, ...]:

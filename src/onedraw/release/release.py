@@ -230,6 +230,11 @@ def check_data(plan: Plan, sampler: Sampler, data: Any, padding: Padding | None)
             found=found,
         )
     check_passes(plan, sampler, data, padding)
+    if plan.mechanism.by_person and not (isinstance(data, Records) and data.schema.person is not None):
+        raise WrongCall(
+            "The plan adds up scores by person for its standard errors, and these data do not say whose a record is. Read them "
+            "with a schema that has person: and max_records:, or plan with persons=False. Nothing was spent."
+        )
     if isinstance(data, Records):
         check_unit(plan, data.schema)
         # a damaged file is noticed now, if it is short; in a long one the draw meets it, and can be resumed

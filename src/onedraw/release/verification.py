@@ -216,6 +216,8 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
 def check_schema(certificate: Certificate, plan: Plan) -> None:
     """The schema it carries, by which new records are read, is the one it names and the one its plan was made for."""
     data = certificate.data
+    if plan.mechanism.by_person and data.person is None:
+        raise reject("its plan adds up scores by person, but it names no column of persons")
     if data.declared is None:
         return
     with rejecting("its schema is not one"):

@@ -11,14 +11,14 @@ import pytest
 import onedraw as od
 from onedraw import models
 from onedraw.audit.cases import case_for, cases, examine, replay_steps, smallest_caught_factor
-from onedraw.audit.cases.steps import ATTAINED, MODELS, steps_case
+from onedraw.audit.cases.steps import ATTAINED, BY_PERSON, MODELS, steps_case
 from onedraw.mechanisms import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import run as running
 from onedraw.methods.fit import steps as recursion
 from onedraw.methods.fit.run import Stages
 from onedraw.methods.fit.sizes import StepNumbers
-from onedraw.methods.fit.sums import ClippedScores
+from onedraw.methods.fit.sums import ClippedScores, PersonCovariance
 from onedraw.privacy import GaussianDP
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -34,12 +34,14 @@ def planned(name: str = "logistic", budget: Any = BUDGET, **options: Any) -> Any
 
 @pytest.mark.parametrize("name", MODELS)
 def test_promise_is_attained_and_the_program_replayed(name: str) -> None:
-    (case,) = cases(name, BUDGET, mechanism="averaged-steps")
-    found = examine(case, thorough=True)
-    assert found.passed
-    assert 1.0 - 1e-6 <= found.gap < 1.002
-    assert case.reason == ATTAINED
-    assert case.replayed() == ()
+    found = cases(name, BUDGET, mechanism="averaged-steps")
+    assert [case.label for case in found] == ["", *["by person"] * (name == BY_PERSON)]
+    for case in found:
+        one = examine(case, thorough=True)
+        assert one.passed
+        assert 1.0 - 1e-6 <= one.gap < 1.002
+        assert case.reason == ATTAINED
+        assert case.replayed() == ()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,69 @@ def test_smallest_fault_that_is_caught_is_small() -> None:
 def test_records_of_one_person_are_audited_as_one_record() -> None:
     plan = calibrate(AveragedSteps(), MODELS["least-squares"], BUDGET, n=10_000, records_per_person=3)
     assert examine(case_for(plan), thorough=False).passed
+
+
+# Scores added up by person
+
+
+@pytest.fixture(scope="module")
+def by_person() -> Any:
+    return calibrate(AveragedSteps(persons=True), MODELS["least-squares"], BUDGET, n=10_000, records_per_person=3)
+
+
+def test_sums_by_person_are_audited_as_those_of_one_person(by_person: Any) -> None:
+    """One record's own parts have room to a third; the covariance, which is a person's already, has none to spare."""
+    case = case_for(by_person)
+    found = examine(case, thorough=True)
+    assert found.passed
+    assert 1.0 - 1e-6 <= found.gap < 1.002
+    assert case.replayed() == ()
+
+
+def test_half_the_sensitivity_of_a_person_is_caught(by_person: Any) -> None:
+    """The planted fault: noise for half of what a person moves."""
+    case = case_for(by_person)
+    assert case.profile(case.pairs[0]).breaks(case.promise) is None
+    faulty = case.running(covariance_noise=0.5)
+    assert faulty.profile(case.pairs[0]).breaks(case.promise) is not None
+    assert "the covariance got noise of another size than the plan's" in replay_steps(
+        by_person, program=changed(covariance_noise=0.5)
+    )
+
+
+def program_with(owners: Any) -> Any:
+    """Return the program with other owners than the records'."""
+    return lambda target, noise: Stages(replace(target, whose=owners(target.whose)), noise)
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        lambda whose: np.where(whose < 0, np.flatnonzero(whose < 0)[0], whose),
+        lambda whose: np.where(whose < 0, 0, whose),
+        lambda whose: np.arange(len(whose)),
+    ],
+    ids=["records of nobody pooled", "records of nobody given to somebody", "every record a person"],
+)
+def test_program_that_takes_other_records_together_is_caught(by_person: Any, owners: Any) -> None:
+    assert "the covariance is not the sum that the plan declares" in replay_steps(
+        by_person, program=program_with(owners)
+    )
+
+
+class SumsUncut(PersonCovariance):
+    """The planted fault: sums of scores are shortened to eight times their length."""
+
+    def block(self, sums: Any, weight: Any, steps: Any, radius: Any, fine: Any) -> Any:
+        return super().block(sums, weight, steps, 8.0 * radius, fine)
+
+
+def test_program_that_does_not_shorten_sums_is_caught(by_person: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = {**by_person.parameters, "covariance_radius": 1e-3, "covariance_noise": 1.0}
+    plan = by_person.mechanism.plan(by_person.request, short)
+    assert replay_steps(plan) == []
+    monkeypatch.setattr(running, "PersonCovariance", SumsUncut)
+    assert "the covariance is not the sum that the plan declares" in replay_steps(plan)
 
 
 def test_pure_budgets_have_no_case() -> None:

@@ -1,7 +1,7 @@
 """Averaged steps, attacked (see `staged`): every part on its own worst pair, and the program replayed.
 
 Two opposite vectors of norm B differ by 2B, two orthogonal rows of norm R by √2·R² in their squares: each part attains
-its share of the promise, so all of it is attained.
+its share of the promise, so all of it is attained. Where scores are added up by person, two orthogonal sums do.
 
 `replay_steps` runs the program on two neighboring tables while it records every sum and every noise. It follows the
 iterates from the recorded answers, and computes each sum a second time, in plain NumPy, from the table of
@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
 from onedraw import models
-from onedraw.arrays import Array
+from onedraw.arrays import Array, Integers
 from onedraw.mechanisms import Plan
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import First, Where, first_of, where_of
@@ -30,7 +30,7 @@ from onedraw.privacy import Promise
 from onedraw.samplers.noise import Noise
 
 from . import staged
-from .case import Case, eligible
+from .case import Case, cases_of
 from .fits import Declared, neighbours
 from .staged import EACH_STAGE, Moves, Recorded, lower_triangle, shortened
 
@@ -103,6 +103,14 @@ class DeclaredSteps(Declared):
                 psi = (self.response - where.centre) / where.unit - u
         return np.asarray(z * (psi / where.score_scale)[:, None])
 
+    def of_persons(self, where: Where, theta: Array, longest: float) -> Array:
+        """Return what is squared for the covariance: every record's scores, or the sums of every person's."""
+        scores = self.scores(where, theta)
+        if not self.plan.mechanism.by_person:
+            return scores
+        whose, sums = owners_in(len(scores)), shortened(scores, longest)
+        return np.array([sums[whose == owner].sum(axis=0) for owner in np.unique(whose[whose >= 0])])
+
     def informing(self, where: Where, theta: Array) -> Array:
         """Return √w·z of every record."""
         z, model = self.coordinates(where), self.plan.model
@@ -119,6 +127,14 @@ class DeclaredSteps(Declared):
         return np.asarray(z * np.sqrt(w)[:, None])
 
 
+def owners_in(rows: int) -> Integers:
+    """Return whose the records of a synthetic table are: of seven persons here and there, and of nobody."""
+    places = np.arange(rows)
+    person, somebody = (places * 5) % 7, places % 8 < 7
+    first = [int(np.flatnonzero(somebody & (person == one))[0]) for one in range(7)]
+    return np.where(somebody, np.array(first)[person], -1)
+
+
 def capped_mean(u: Array, largest: int) -> Array:
     """Return E min(N, largest) of a Poisson N of rate e^u: Σ P(N > j) over j < largest."""
     rate = np.exp(np.clip(u, -30.0, 30.0))
@@ -131,8 +147,8 @@ def replay_steps(
     """Return where the program departs from its plan on these neighboring tables (or on synthetic ones)."""
     found: list[str] = []
     for records in neighbours(plan) if tables is None else tables:
-        recorded = Recorded(noise(np.random.default_rng(seed), pure=False))
-        program(plan.mechanism.target(plan, plan.model.summarise(records)), recorded).run()
+        recorded, encoded = Recorded(noise(np.random.default_rng(seed), pure=False)), plan.model.summarise(records)
+        program(replace(plan.mechanism.target(plan, encoded), whose=owners_in(encoded.n)), recorded).run()
         found += _departures(plan, DeclaredSteps(plan, records), recorded)
     return list(dict.fromkeys(found))
 
@@ -208,7 +224,8 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     theta = walk(problem, where, gradient).step
     add("count", longer(theta, FAR * numbers["step_bound"]), 1.0, False)
     squares("information", lambda: declared.informing(where, theta), numbers["information_radius"])
-    squares("covariance", lambda: declared.scores(where, theta), numbers["covariance_radius"])
+    bound = numbers["step_bound"]
+    squares("covariance", lambda: declared.of_persons(where, theta, bound), numbers["covariance_radius"])
     return found
 
 
@@ -269,6 +286,11 @@ MODELS: dict[str, Any] = {
 }
 
 
+BY_PERSON = "least-squares"
+"""The model that is also attacked with scores added up by person: sums of vectors are alike in all."""
+
+
 def steps_of(name: str, budget: Promise) -> list[Case]:
     """Return the cases of a model under a budget that has a δ or is Gaussian."""
-    return [steps_case(plan) for plan in eligible(AveragedSteps(), MODELS[name], budget, n=10_000)]
+    found = [(AveragedSteps(), ""), *([(AveragedSteps(persons=True), "by person")] if name == BY_PERSON else [])]
+    return cases_of(steps_case, [(label, mechanism, MODELS[name]) for mechanism, label in found], budget, n=10_000)

@@ -49,6 +49,10 @@ class StepsProblem:
     layout: Layout
     score: Score
     sizes: StepNumbers
+    records: int = 1
+    """Of one person."""
+    persons: bool = False
+    """Whether their scores are added up before they are squared."""
     factor: float = 1.0
     """The share of the longest bound to which `sizes` shorten scores."""
 

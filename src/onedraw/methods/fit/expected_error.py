@@ -9,6 +9,8 @@ information I and score variance K of a record:
 
 A column's coefficient is given an interval where the rule of `StepsResult.given` holds for the direction that says least
 about it: the one in which the columns differ.
+
+Records are taken for independent of each other. The sampling variance of a person's k records is up to k times as large.
 """
 
 from __future__ import annotations

@@ -38,6 +38,9 @@ LARGEST_PREDICTOR_NOISE = 0.8
 """Standard deviation of the noise in a record's log-odds, about that of the log-odds themselves on many tables, beyond which
 classes are predicted worse than by a perturbed mode."""
 
+INDEPENDENT = "standard errors take the records of one person for independent of each other"
+"""What they rest on where nobody said whose a record is."""
+
 FIXED = "the columns, their bounds and levels, the response's bounds or classes"
 """What the caller fixes without looking at the records."""
 
@@ -50,6 +53,9 @@ class AveragedSteps(FitMechanism):
     ----------
     categories : tuple of (int, int)
         (start, stop) of 0/1 columns that code one category: at most one of them is 1.
+    persons : bool
+        Add up each person's scores before standard errors are made of them, so that these hold where the records of one
+        person are alike. Needs records whose schema names persons.
     """
 
     title: ClassVar[str] = "averaged steps"
@@ -62,8 +68,14 @@ class AveragedSteps(FitMechanism):
     )
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "averaged-steps"
+    later: ClassVar[frozenset[str]] = frozenset({"persons"})
 
     categories: Categories = ()
+    persons: bool = False
+
+    @property
+    def by_person(self) -> bool:
+        return self.persons
 
     def heading(self, plan: Plan) -> str:
         return f"averaged noisy Newton steps towards the {self.estimand(plan)}"
@@ -119,7 +131,7 @@ class AveragedSteps(FitMechanism):
                 "Averaged steps are published once: their normal posterior gives as many draws as anybody wants, at no "
                 "privacy cost. Leave out draws, and call release.posterior(size)."
             )
-        return Setting(layout, score, request.n, request.records_per_person)
+        return Setting(layout, score, request.n, request.records_per_person, self.persons)
 
     def _plan(self, request: Request, setting: Setting, numbers: StepNumbers) -> Plan:
         ends = numbers, numbers.at(FACTORS[0])  # the longest and the shortest bound that may be chosen
@@ -129,7 +141,13 @@ class AveragedSteps(FitMechanism):
             exact_sums.in_words(request.n),
             *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
         ]
-        enforced = tuple(Assumption(claim, Provenance.ENFORCED) for claim in claims)
+        if self.persons:
+            claims.append(
+                f"a person's scores are added up and shortened to {numbers.covariance_radius:.6g} before they are squared"
+            )
+        enforced = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
+        if request.records_per_person > 1 and not self.persons:
+            enforced.append(Assumption(INDEPENDENT, Provenance.DECLARED))
         theorem = "averaged steps: Gaussian noise on sums of bounded norm, each adaptive on those before (methods/fit/proof.md)"
         promise, assumptions = promise_of(setting, numbers), (*fixed_in_advance(request, FIXED), *enforced)
         return Plan.of(self, request, numbers.to_dict(), promise, theorem, assumptions)
@@ -144,8 +162,9 @@ class AveragedSteps(FitMechanism):
         """Return everything public of the fit, from the plan alone."""
         setting = self.setting(plan.request)
         return StepsProblem(
-            plan.n, setting.layout, setting.score, StepNumbers.from_dict(plan.parameters, "Averaged steps")
-        )
+            plan.n, setting.layout, setting.score, StepNumbers.from_dict(plan.parameters, "Averaged steps"),
+            setting.records, setting.persons,
+        )  # fmt: skip
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         setting, numbers = self.setting(plan.request), plan.parameters

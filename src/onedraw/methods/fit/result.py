@@ -154,7 +154,7 @@ class StepsResult(NormalEstimates):
         else:
             mean = information_at(problem, self.where, self.published.step)[1]
         measured = symmetric(self.published.covariance, problem.size)
-        scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0))
+        scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0 * problem.records))
         drawn = _drawn(measured, scale * shape, problem.sizes.covariance_noise)
         return _at_least(drawn, LEAST_COVARIANCE * scale * mean)
 
@@ -312,12 +312,23 @@ class StepsResult(NormalEstimates):
     def remark(self) -> str:
         """Return what to know about that, in a sentence; empty where there is nothing to say."""
         if self.reached:
-            return ""
+            return self._about_persons
         share, noise = self.share_limited
         return (
             f"About {100 * share:.2g} % (± {100 * 2 * noise:.2g}) of the records are so far out that "
             f"their influence is limited, and without the limit a coefficient could differ by up to about {self.limited:.1g} "
             "standard errors. Narrower bounds or the logarithm of the response may help."
+            f"{' ' if self._about_persons else ''}{self._about_persons}"
+        )
+
+    @property
+    def _about_persons(self) -> str:
+        """Return what standard errors take for granted of a person's records."""
+        if self.problem.records == 1 or self.problem.persons:
+            return ""
+        return (
+            "Standard errors take the records of one person for independent of each other; where they are alike, intervals are "
+            "too narrow. Name the column of persons in the schema (person:, with max_records:)."
         )
 
 

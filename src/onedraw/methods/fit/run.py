@@ -15,6 +15,7 @@ from numpy.random import Generator
 
 from onedraw import privacy
 from onedraw.arrays import Array
+from onedraw.data.person_sums import ByPerson, passes_by_person, sum_by_person
 from onedraw.data.sums import check_room
 from onedraw.models.moments.measured import SecondMoments
 from onedraw.models.sums.exact_sums import SummedTarget, gram_steps, share_bits
@@ -29,7 +30,17 @@ from .coordinates import StepsProblem, Where, first_of, where_of
 from .result import FAR, StepsPublished, StepsResult
 from .sizes import EARLY_STEPS, STEPS, TAIL_COUNTS, StepNumbers, choose_factor
 from .steps import walk
-from .sums import ClippedScores, DesignMoments, Information, LongScores, Responses, ScoreCovariance, StepRows
+from .sums import (  # fmt: skip
+    ClippedScores,
+    DesignMoments,
+    Information,
+    LongScores,
+    PersonCovariance,
+    RecordScores,
+    Responses,
+    ScoreCovariance,
+    StepRows,
+)
 
 if TYPE_CHECKING:
     from .mechanism import AveragedSteps as AveragedSteps
@@ -41,6 +52,12 @@ class StepsTarget(SummedTarget):
 
     problem: StepsProblem
     encoded: Any
+    whose: Any = None
+    """Each record's owner (`persons.owners_of`), where the source does not say it."""
+
+    @property
+    def owners(self) -> Any:
+        return self.encoded.source.owners(self.encoded.rows.columns) if self.whose is None else self.whose
 
     @cached_property
     def records(self) -> Any:
@@ -73,7 +90,7 @@ class FitBySteps(NoisySampler):
 
     def passes(self, plan: Plan) -> int:
         """Return the passes over the records, the same for every data set."""
-        return passes_of(plan.mechanism.problem(plan).sizes)
+        return passes_of(plan.mechanism.problem(plan))
 
     def padding(self, plan: Plan) -> Padding:
         """Return the work, which is constant anyway."""
@@ -82,17 +99,20 @@ class FitBySteps(NoisySampler):
     def run(self, target: StepsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         published = Stages(target, Noise(randomness, pure=False)).run()
         estimate = StepsResult.of(target.problem, published).estimate
-        passes = passes_of(target.problem.sizes)
+        passes = passes_of(target.problem)
         return Sample(estimate[np.newaxis], {"passes": passes, "work": {PASSES: passes}}, published.to_dict())
 
 
-def passes_of(sizes: StepNumbers) -> int:
-    """Return the passes over the records that these numbers take."""
+def passes_of(problem: StepsProblem) -> int:
+    """Return the passes over the records that a fit takes."""
+    sizes = problem.sizes
     noises = (
         sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
         sizes.count_noise, sizes.information_noise, sizes.covariance_noise,
     )  # fmt: skip
-    return sum(noise > 0.0 for noise in noises) + TAIL_COUNTS * (sizes.tail_noise > 0.0) + EARLY_STEPS + STEPS
+    by_person = passes_by_person(problem.n, problem.size) - 1 if problem.persons else 0
+    tail = TAIL_COUNTS * (sizes.tail_noise > 0.0)
+    return sum(noise > 0.0 for noise in noises) + tail + EARLY_STEPS + STEPS + by_person
 
 
 @dataclass
@@ -129,7 +149,7 @@ class Stages:
         information = None
         if sizes.information_noise:
             information = self._matrix(Information(problem.score), path.step, sizes.information_radius, sizes.information_noise)  # fmt: skip
-        covariance = self._matrix(ScoreCovariance(problem.score), path.step, sizes.covariance_radius, sizes.covariance_noise)  # fmt: skip
+        covariance = self._covariance(path.step, sizes)
         return StepsPublished(mean, moments, design, tail, path.early, path.step, count, information, covariance)
 
     def _tail(self) -> Array:
@@ -167,6 +187,18 @@ class Stages:
         assert where is not None
         steps = gram_steps(radius**2, self.target.problem.n)
         summed = self._rows.sum(statistic, steps, radius, theta, where.score_scale)
+        return self.noise.triangle(summed, steps**2, noise)
+
+    def _covariance(self, theta: Array, sizes: StepNumbers) -> Array:
+        """Return the noisy squares of scores: each record's, or the sums of each person's."""
+        problem, where = self.target.problem, self._where
+        radius, noise = sizes.covariance_radius, sizes.covariance_noise
+        if not problem.persons:
+            return self._matrix(ScoreCovariance(problem.score), theta, radius, noise)
+        assert where is not None
+        fine, steps = vector_steps(sizes.step_bound, problem.n), gram_steps(radius**2, problem.n)
+        scores = ByPerson(RecordScores(problem.score), (fine, sizes.step_bound, theta, where.score_scale), problem.size)
+        summed = sum_by_person(self._rows, self.target.owners, scores, PersonCovariance(), steps, radius, fine)
         return self.noise.triangle(summed, steps**2, noise)
 
 

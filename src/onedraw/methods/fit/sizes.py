@@ -82,6 +82,9 @@ LARGEST_DESIGN_EDGE = {"number": 9.0, "label": 0.3, "count": 0.3, "quantile": 9.
 INFORMATION_SQUARES, INFORMATION_EDGE = (1.5, 12.0), 0.4
 """The same for rows of the information, over p, and the edge as a share of the expected information."""
 
+PERSON_NOISE = 0.1
+"""A person's scores may be so long that their covariance's noise is √k times this share of that of independent records."""
+
 
 @dataclass(frozen=True)
 class StepNumbers(MomentsStage):
@@ -118,7 +121,7 @@ class StepNumbers(MomentsStage):
 
         Each noise keeps its ratio to what one record can move, or a larger one.
         """
-        squared = min(1.0, self.step_bound * factor / self.covariance_radius)
+        squared = min(1.0, factor * max(1.0, self.step_bound / self.covariance_radius))
         return replace(
             self,
             early_bound=self.early_bound * factor, early_noise=self.early_noise * factor * UP,
@@ -137,6 +140,8 @@ class Setting:
     n: int
     records: int
     """Of one person."""
+    persons: bool = False
+    """Whether scores are added up by person before they are squared."""
 
     columns: MomentColumns = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
@@ -174,7 +179,9 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
         top = setting.score.largest_curvature
         room, share = INFORMATION_EDGE * setting.score.information / top, mu * math.sqrt(information)
         information_square = top * _row_square(INFORMATION_SQUARES, room, p, n, k, share, extra=0.0)
-    covariance_square = covariance_bound(setting, bound) ** 2
+    covariance_square, together = covariance_bound(setting, bound) ** 2, k
+    if setting.persons:
+        covariance_square, together = person_square(setting, bound, mu * math.sqrt(COVARIANCE_SHARE)), 1
     return StepNumbers(
         stage.mean_noise, stage.moments_noise, stage.moment_radius,
         spending.noise(design, k * apart(row_square, pure=False)) if design else 0.0,
@@ -186,7 +193,7 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
         spending.noise(count, float(k)) if count else 0.0,
         spending.noise(information, k * apart(information_square, pure=False)) if information else 0.0,
         math.sqrt(information_square),
-        spending.noise(COVARIANCE_SHARE, k * apart(covariance_square, pure=False)), math.sqrt(covariance_square),
+        spending.noise(COVARIANCE_SHARE, together * apart(covariance_square, pure=False)), math.sqrt(covariance_square),
     )  # fmt: skip
 
 
@@ -226,6 +233,20 @@ def covariance_bound(setting: Setting, bound: float) -> float:
     return min(bound, largest * math.sqrt(p))
 
 
+def person_square(setting: Setting, bound: float, mu: float) -> float:
+    """Return the squared length to which the sum of a person's scores is shortened before it is squared.
+
+    At least k·B_K², with the noise that k single records have: enough where a person's records are independent. At most
+    k²·B_K², which leaves scores alone that are all alike. Between them what the noise allows: it may be a share of √k times the
+    covariance of independent records, since that of records that are alike is up to k times as large.
+    """
+    k, score = setting.records, setting.score
+    usual = {"number": 1.0, "count": 1.0, "label": score.information, "quantile": 0.25}[score.kind]
+    room = PERSON_NOISE * setting.n * math.sqrt(k * setting.size) * usual * mu / apart(1.0, pure=False)
+    least = k * covariance_bound(setting, bound) ** 2
+    return min(max(room, least), k * least)
+
+
 def design_edge(square: float, entries: int, n: int, records: int, mu: float) -> float:
     """Return the spectral edge of the noise in second moments of rows of this squared norm."""
     return records * apart(square, pure=False) * math.sqrt(entries) / (mu * n)
@@ -241,7 +262,7 @@ def _row_square(
 
 
 def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
-    """Return every noised sum, once for each time it is published, with what one record can move it by.
+    """Return every noised sum, once for each time it is published, with what one record, or a person, can move it by.
 
     Scores at their longest bound: at a shorter one reach and noise are smaller in the same ratio (`StepNumbers.at`).
     """
@@ -259,10 +280,10 @@ def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
         found += [Stage(2.0 * bound, noise, p, bound)] * times
     if numbers.count_noise:
         found.append(Stage(1.0, numbers.count_noise, 1, 1.0))
-    for radius, noise in (
-        (numbers.information_radius, numbers.information_noise),
-        (numbers.covariance_radius, numbers.covariance_noise),
+    for radius, noise, of_person in (
+        (numbers.information_radius, numbers.information_noise, False),
+        (numbers.covariance_radius, numbers.covariance_noise, setting.persons),
     ):
         if noise:
-            found.append(Stage(apart(radius**2, pure=False), noise, setting.triangle, radius**2))
+            found.append(Stage(apart(radius**2, pure=False), noise, setting.triangle, radius**2, of_person=of_person))
     return found

@@ -7,6 +7,7 @@
 | LongScores | 1 if ‖z·ψ‖ > B | 1 |
 | Information | w·zzᵀ, w the record's information, √w·z shortened to ρ | ρ² |
 | ScoreCovariance | (z·ψ)(z·ψ)ᵀ, z·ψ shortened to B_K | B_K² |
+| PersonCovariance | of a person: uuᵀ, u the sum of their z·ψ (`RecordScores`), shortened to B_P | B_P² |
 
 Vectors are shortened first and cut towards zero onto their lattice afterwards, which never lengthens them. So norms hold
 exactly, whatever the coordinates and coefficients are. `StepRows` rewrites a record once as (z, response), one record a column.
@@ -134,6 +135,25 @@ class ScoreCovariance(_AtCoefficients):
 
     def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
         return gram(cut(self._scores(z, y, theta, score_scale), radius, axis=0) * weight, steps)
+
+
+@dataclass(frozen=True)
+class RecordScores(_AtCoefficients):
+    """z·ψ of every record, shortened to B and cut onto a lattice: whole numbers, to be added up by person."""
+
+    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
+        return (jnp.trunc(cut(self._scores(z, y, theta, score_scale), radius, axis=0) * steps),)
+
+
+@dataclass(frozen=True)
+class PersonCovariance(Compiled):
+    """Σ uuᵀ over persons, u the sum of a person's scores in steps of 1/fine."""
+
+    def bound(self, steps: Any, radius: Any, fine: Any) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(self, sums: Any, weight: Any, steps: Any, radius: Any, fine: Any) -> Any:
+        return gram(cut(sums / fine, radius, axis=0) * weight, steps)
 
 
 def _finite(values: Any) -> Any:
