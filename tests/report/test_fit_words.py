@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import onedraw as od
-from onedraw.errors import WrongCall
+from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.methods.fit import AveragedSteps
 from onedraw.report import report_html
 from onedraw.report.page import plan_html
@@ -118,6 +118,8 @@ def test_fit_without_any_interval_still_states_the_noise_for_privacy():
     released = few.release(frame().iloc[:500], random_state=1)
     summary = released.summary()
     assert summary.reason.startswith("standard errors would drown in the noise at this n and ε")
+    with pytest.raises(PromiseRefused, match="No interval: standard errors would drown in the noise at this n and ε"):
+        released.conf_int()
     assert not summary.given
     assert all(np.isfinite(row.privacy_error) for row in summary)
     page = Page(report_html(released, interval=summary))

@@ -171,8 +171,8 @@ class Choice:
             "mechanism": self.named, "parameters": dict(plan.parameters), "promise": plan.guarantee.promise.to_dict(),
             "expected_rmse": known(expected.private), "rmse_without_privacy": known(expected.sampling),
             "bias": known(expected.bias), "seconds": known(self.seconds),
-            "designs": [design.to_dict() for design in self.designs], "intervals": self.intervals,
-        }  # fmt: skip
+            "designs": [design.to_dict() for design in self.designs],
+        } | ({"intervals": self.intervals} if self.intervals else {})  # fmt: skip
 
     @property
     def by_design(self) -> list[tuple[str, Expectation]]:

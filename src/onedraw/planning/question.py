@@ -91,9 +91,9 @@ class Planned:
             "budget": self.budget.to_dict(), "n": self.n, "target": asked.target,
             "columns": list(asked.schema.columns) if asked.target is None else None, "draws": self.plan.draws,
             "why_no_interval": self.why_no_interval, "model": self.plan.model.to_dict(), "why": self.choices.why,
-            "estimand": self.estimand, "expectation": self.choices.expectation, "refused": self.choices.refused, "fingerprint": self.fingerprint,
+            "expectation": self.choices.expectation, "refused": self.choices.refused, "fingerprint": self.fingerprint,
             "eligible": [one.to_dict() | {"fingerprint": self.fingerprint_of(one.plan)} for one in self.choices.eligible],
-        }  # fmt: skip
+        } | ({"estimand": self.estimand} if self.estimand else {})  # fmt: skip
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the plan as one HTML page, for whoever answers for the data to read and sign."""

@@ -287,8 +287,12 @@ def interval_of(
     level = confidence_level(level)
     if isinstance(plan.mechanism, ExponentialQuantiles):
         return quantile_interval(certificate, plan, level)
-    if isinstance(plan.mechanism, FitMechanism | Moments):
-        return _vouched((fit_of if isinstance(plan.mechanism, FitMechanism) else moments_of)(certificate, plan), level)
+    if isinstance(plan.mechanism, Moments):
+        return _vouched(moments_of(certificate, plan), level)
+    if isinstance(plan.mechanism, FitMechanism):
+        if (fit := fit_of(certificate, plan)).given.any():
+            return _vouched(fit, level)
+        raise PromiseRefused(f"No interval: {why_fit_refused(fit, plan, certificate.draw.names)}")
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         raise PromiseRefused(
             "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.scores_of."

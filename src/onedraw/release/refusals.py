@@ -59,6 +59,8 @@ def cause_words(refusal: Refusal, causes: Sequence[str]) -> str:
             some = f"few records (about {100.0 * refusal.share:.1g} %)"
             some = some if refusal.share >= LEAST_SHARE else "hardly any records"
             return f"{some} have the first level declared, which {these} {'is' if len(causes) == 1 else 'are'} compared with"
+        case Reason.CONSTANT:
+            return "the declared range has one value, so that nothing is estimated"
         case Reason.NARROW:
             return f"{these} varies too little over its declared range"
         case Reason.ALIKE | Reason.LEVELS:
@@ -69,12 +71,15 @@ def cause_words(refusal: Refusal, causes: Sequence[str]) -> str:
 def remedy(refusal: Refusal, causes: Sequence[str], factor: float) -> str:
     """Return what to do about it, as a sentence without its period."""
     larger = f"use about {factor:g} times this ε" if math.isfinite(factor) else "use more records"
+    larger = "use a larger ε, more records" if math.isnan(factor) else larger
     them = "it" if len(causes) == 1 else "them"
     match refusal.reason:
         case Reason.RARE:
             return f"Merge {them} with a common level, or {larger}"
         case Reason.BASE:
             return "Compare with a common level: declare one first, or read summary(base='commonest')"
+        case Reason.CONSTANT:
+            return "Leave the column out, or declare its range"
         case Reason.NARROW:
             return f"Narrow its declared bounds, or {larger}"
         case Reason.ALIKE:

@@ -87,6 +87,8 @@ def test_column_with_one_possible_value_has_no_privacy_part() -> None:
     result = run(plan, numbers(X, 2)).in_units(*model.column_units())
     assert result.privacy_is_known.tolist() == [True, False, True]
     assert np.isnan(result.errors[1][1])
+    (line,) = refusal_lines(result, ["age", "site", "intercept"])
+    assert line.startswith("site: the declared range has one value, so that nothing is estimated. Leave the column out")
 
 
 # The specification test
@@ -161,8 +163,8 @@ NAMES = ["age", "weight", "ward=b", "ward=c", "intercept"]
         (["ward=b", "ward=c", "intercept"], Refusal(Reason.BASE, (2, 3), 1.5, 0.004),
          "ward=b, ward=c and intercept: few records (about 0.4 %) have the first level declared, which ward=b and ward=c are "
          "compared with. Compare with a common level: declare one first, or read summary(base='commonest')."),
-        (["age"], Refusal(), "age: the noise at this n and ε hides how the records vary along the columns. Use more records or "
-         "fewer columns."),
+        (["age"], Refusal(), "age: the noise at this n and ε hides how the records vary along the columns. Use a larger ε, "
+         "more records or fewer columns."),
     ],
 )  # fmt: skip
 def test_refusal_names_the_columns_and_the_remedy(refused: list[str], refusal: Refusal, said: str) -> None:

@@ -85,9 +85,14 @@ def refusals_of(result: StepsResult) -> tuple[Refusal | None, ...]:
     first = first_of(result.problem, result.published.mean, result.published.moments)
     parts, factors = parts_of(result), factors_of(result)
     found = {int(k): explained(result, first, int(k)) for k in set(parts[~result.given].argmax(axis=1))}
+    told = zip(result.given, result.privacy_is_known, parts, factors, strict=True)
     return tuple(
-        None if given else replace(found[int(along.argmax())], factor=float(factor))
-        for given, along, factor in zip(result.given, parts, factors, strict=True)
+        None
+        if given
+        else replace(found[int(along.argmax())], factor=float(factor))
+        if varies
+        else Refusal(Reason.CONSTANT)
+        for given, varies, along, factor in told
     )
 
 
@@ -152,7 +157,10 @@ def rare_base(result: StepsResult, first: First, direction: int) -> Refusal | No
         shares, moved = np.clip(first.mean[start:stop], 0.0, 1.0), along[start:stop]
         share = 1.0 - float(shares.sum())
         alike = float(shares @ moved) ** 2 / max(float(shares @ moved**2), 1e-300)
-        if share <= RARE and min(alike, float(loads[start:stop].sum() / loads.sum())) >= NAMED_SHARE:
+        if (
+            share <= RARE
+            and min(alike, float(loads[start:stop].sum()) / max(float(loads.sum()), 1e-300)) >= NAMED_SHARE
+        ):
             return Refusal(Reason.BASE, tuple(range(start, stop)), share=max(share, 0.0))
     return None
 
