@@ -6,7 +6,7 @@
 | --- | --- | --- | --- |
 | number | a number within public bounds | y − u | least squares |
 | label | ±1 | y·P(other class) | maximum likelihood |
-| count | 0 … Y, larger ones read as Y | y − E min(Poisson(eᵘ), Y) | maximum likelihood of the capped count |
+| count | 0 … Y, larger ones read as Y | y − eᵘ | maximum likelihood of a Poisson count |
 | quantile | a number within public bounds | τ if y > u, otherwise τ − 1 | the quantile |
 
 Responses enter moments as r = y/scale − shift in [−1, 1].
@@ -14,16 +14,17 @@ Responses enter moments as r = y/scale − shift in [−1, 1].
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget
 from onedraw.models import CountRegression, Logistic, OrdinaryLeastSquares, Quantile
-from onedraw.models.convex.losses import LinearLoss, LogisticLoss
-from onedraw.models.convex.number_losses import PinballLoss
+from onedraw.models.convex.losses import LinearLoss, LogisticLoss, array_module
+from onedraw.models.convex.number_losses import PinballLoss, PoissonLoss
 
 Kind = Literal["number", "label", "count", "quantile"]
 
@@ -35,6 +36,28 @@ WINDOW = 0.5
 
 LARGEST_INFORMATION = 4.0
 """Information of a count record, in units of the score's variance, beyond which its row is shortened."""
+
+
+LARGEST_RATE, LEAST_LOG_RATE = 8.0, -30.0
+"""Rates are taken at most this many times the largest count, and at least e to this power, so that they are numbers."""
+
+
+@dataclass(frozen=True)
+class RateLoss(PoissonLoss):
+    """Poisson's negative log-likelihood, linear in u beyond rates that no count can have."""
+
+    largest: int
+
+    @classmethod
+    def example(cls) -> Self:
+        return cls(5)
+
+    def mean(self, predictor: Any) -> Any:
+        xp = array_module(predictor)
+        return xp.exp(xp.clip(predictor, LEAST_LOG_RATE, math.log(LARGEST_RATE * self.largest)))
+
+    def curvature(self, predictor: Any, response: Any) -> Any:
+        return self.mean(predictor + 0.0 * response)
 
 
 @dataclass(frozen=True)
@@ -71,7 +94,7 @@ class Score:
             level = float(self.kernel.level)  # type: ignore[attr-defined]
             return "coefficients of the median" if level == 0.5 else f"coefficients of the {level:g}-quantile"
         if self.kind == "count":
-            return f"maximum-likelihood coefficients of a Poisson rate, from counts cut at {2.0 * self.scale:g}"
+            return f"maximum-likelihood coefficients of a Poisson regression, counts above {2.0 * self.scale:g} read as that"
         return "least-squares coefficients" if self.kind == "number" else "maximum-likelihood coefficients"
 
     @property
@@ -119,7 +142,7 @@ def score_of(model: Any) -> Score:
         case Logistic() if isinstance(model.kernel, LogisticLoss):
             return Score("label", model.kernel, information=0.15)
         case CountRegression():
-            return Score("count", model.kernel, model.largest / 2.0, 1.0)
+            return Score("count", RateLoss(model.largest), model.largest / 2.0, 1.0)
         case Quantile() if model.response_bound is not None:
             return Score("quantile", PinballLoss(model.level), model.response_bound, information=0.4)
     raise UnsupportedBudget(

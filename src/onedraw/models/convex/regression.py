@@ -230,7 +230,7 @@ class CountRegression(LinearModel):
 
     @property
     def besides(self) -> str:  # type: ignore[override]  # an attribute of all others
-        return f". Counts above {self.largest:,} were read as {self.largest:,}, which is allowed for"
+        return f". Counts above {self.largest:,} were read as {self.largest:,}"
 
     @property
     def kernel(self) -> LinearLoss:
