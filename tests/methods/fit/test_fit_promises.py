@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from dp_accounting import ComposedDpEvent, GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
@@ -264,3 +266,51 @@ def test_no_public_option_breaks_a_plan() -> None:
                     assert replace(plan) == plan
                     seen.add(Plan)
     assert seen == {Plan, PromiseRefused}
+
+
+# Bounds that counts choose
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("records", [1, 3])
+def test_no_shorter_bound_has_less_noise_for_what_it_moves(kind: str, records: int) -> None:
+    """Exactly, as fractions: sensitivity over noise of every part at every bound, against that at the longest."""
+    plan = plan_of(kind, 40_000, records=records)
+    setting = plan.mechanism.setting(plan.request)  # type: ignore[attr-defined]
+    longest = StepNumbers.from_dict(plan.parameters, "it")
+    assert longest.tail_noise > 0.0
+    for factor in sizes.FACTORS:
+        for least, most in zip(stages_of(setting, longest.at(factor)), stages_of(setting, longest), strict=True):
+            # the reach is rounded in the last bit, which the margin of discrete noise has room for
+            assert Fraction(least.reach) / Fraction(least.noise) <= Fraction(most.reach) / Fraction(most.noise)
+        assert promise_of(setting, longest.at(factor)).gaussian_mu <= plan.guarantee.promise.gaussian_mu
+
+
+def test_less_noise_at_shorter_bounds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: noise one part in a million too small at a shorter bound."""
+    monkeypatch.setattr(sizes, "UP", 1.0 - 1e-6)
+    plan = plan_of("label", 40_000)
+    setting = plan.mechanism.setting(plan.request)  # type: ignore[attr-defined]
+    longest = StepNumbers.from_dict(plan.parameters, "it")
+    assert promise_of(setting, longest.at(0.25)).gaussian_mu > plan.guarantee.promise.gaussian_mu
+
+
+def test_bisection_finds_the_shortest_bound_that_few_scores_exceed() -> None:
+    lengths = np.random.default_rng(1).exponential(0.2, 5000)
+    for target in (0.5, 10.0, 100.0, 1000.0, 6000.0):
+        asked: list[float] = []
+
+        def count(factor: float, asked: list[float] = asked) -> float:
+            asked.append(factor)
+            return float((lengths > factor).sum())
+
+        few = [factor for factor in sizes.FACTORS if (lengths > factor).sum() <= target]
+        assert sizes.choose_factor(count, target) == (few[0] if few else 1.0)
+        assert len(asked) == sizes.TAIL_COUNTS
+
+
+def test_public_numbers_decide_whether_a_bound_is_looked_for() -> None:
+    few, many = plan_of("number", 1000), plan_of("number", 40_000)
+    assert few.parameters["tail_noise"] == few.parameters["tail_target"] == 0.0
+    mu, p = many.guarantee.promise.gaussian_mu, 3
+    assert many.parameters["tail_target"] == pytest.approx(8.0 * math.sqrt(p) / mu, rel=1e-6)
