@@ -59,7 +59,7 @@ def test_the_quickstart_after_its_first_block(tmp_path, monkeypatch):
 def test_the_page_on_csv_files(tmp_path):
     printed = paste(blocks_of("from-csv.md"), tmp_path, PATH=f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}")
     assert "one person's up to 2 records" in printed
-    assert "ward=intensive care" in printed
+    assert "ward=intensive" in printed  # the table has standard errors, so the name is broken after it
     assert (tmp_path / "nights.html").exists()
     assert od.Ledger.open(tmp_path / "ledger.db").remaining("visits-2026").spent_epsilon <= 1.5
 
