@@ -1,5 +1,7 @@
 """A first schema from a public file: what each column becomes, and that the mark stays."""
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onedraw.data import Binary, Category, Count, Number, Schema, infer, infer_schema, read
+from onedraw.data import Binary, Category, Count, Number, Schema, infer, infer_schema, inference, read
 from onedraw.errors import FileMismatch, InvalidSchema
 
 patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
@@ -110,3 +112,12 @@ def test_whatever_a_public_file_holds_the_schema_is_a_schema_or_left_out(cells):
     result = inferred([*cells, None, None])
     assert ("v" in result.schema.columns) != ("v" in result.left_out)
     assert Schema.from_dict(result.schema.to_dict()) == result.schema
+
+
+@pytest.mark.parametrize(
+    "levels", [("no", "Yes"), ("false", "True"), ("n", "Y"), ("absent", "Present"), ("negative", "POSITIVE")]
+)
+def test_no_comes_before_yes_however_they_are_written(levels):
+    """The alphabet alone puts capitals first."""
+    assert inference._zero_first(Counter(levels)) == levels
+    assert inference._zero_first(Counter(reversed(levels))) == levels

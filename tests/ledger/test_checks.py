@@ -97,3 +97,12 @@ def test_message_of_a_refusal_rounds_what_is_left_down(ledger: Ledger) -> None:
     ledger.reserve("patients", PureDP(0.87654321))
     with pytest.raises(BudgetSpent, match=r"At most ε = 0\.1234 is left"):  # of 0.12345679
         ledger.reserve("patients", PureDP(0.2))
+
+
+def test_second_partition_of_a_dataset_is_refused_and_the_first_is_not(place: str) -> None:
+    ledger = Ledger.open(place, create=True)
+    ledger.init("d", PureDP(1.0))
+    ledger.declare_parts("d", "hospital", {"north": 20, "south": 20})
+    with pytest.raises(LedgerError, match="already cut by 'hospital'"):
+        ledger.declare_parts("d", "sex", {"F": 20, "M": 20})
+    assert ledger.account("d").partition == "hospital"

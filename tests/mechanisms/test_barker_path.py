@@ -17,6 +17,7 @@ import onedraw as od
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.mechanisms import BarkerPath, barker_path
 from onedraw.mechanisms.barker_path import Barker, lattice_unit
+from onedraw.mechanisms.chain_kernel import PublicStep
 from onedraw.mechanisms.path_loss import bernoulli_slope, path_loss
 from onedraw.models import (
     BinaryRegression,
@@ -407,3 +408,10 @@ def test_odd_cells_neither_fail_nor_escape(short) -> None:
         labels[4] = "?"
         release = od.release(short, (rows, labels), random_state=1)
         assert np.isfinite(release.draw).all()
+
+
+def test_path_starts_at_the_prior_s_mean_on_the_lattice():
+    model = Logistic(**{**ROWS, "prior": Gaussian(scale=1.0, mean=0.3)})
+    plan = od.calibrate(BarkerPath(), model, BUDGET, n=300)
+    start = Barker().start(PublicStep(model, plan.parameters, plan.n, source=None))
+    assert np.abs(start - 0.3).max() <= lattice_unit(plan.parameters) / 2.0

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import onedraw as od
@@ -32,3 +33,11 @@ def test_convex_loss_of_one_predictor_is_the_model_s_own():
     model = Logistic(2, data_norm=1.0, prior=od.Gaussian(scale=1.0))
     assert loss_for(model) == model.kernel
     assert loss_for(Softmax.example()) is None
+
+
+@pytest.mark.parametrize("loss", [NormalBeta(1.5, 0.5), BinaryBeta(2.5)], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize("response", [-1.0, 1.0])
+def test_curvature_is_the_derivative_of_the_slope(loss, response):
+    predictor, step = np.linspace(-3.0, 3.0, 25), 1e-6
+    difference = (loss.slope(predictor + step, response) - loss.slope(predictor - step, response)) / (2.0 * step)
+    assert loss.curvature(predictor, response) == pytest.approx(difference, rel=1e-5, abs=1e-7)

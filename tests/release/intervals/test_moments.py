@@ -134,3 +134,9 @@ def test_mean_of_rounds_of_least_squares_is_a_closed_form(rounds):
     np.testing.assert_allclose(found[2], np.broadcast_to(drawing, found[2].shape), rtol=1e-9, atol=1e-12)
     variability = average.derivatives(found[0], found[2])[2]
     np.testing.assert_allclose(found[1], n * follow @ variability @ follow, rtol=1e-9, atol=1e-12)
+
+
+def test_draws_that_never_fall_on_the_ball_are_put_on_its_edge():
+    centers = np.array([[30.0, 40.0], [0.1, 0.2]])
+    drawn = moments._on_ball(centers, 1e-9 * np.eye(2), 2.0, np.random.default_rng(3))
+    assert drawn == pytest.approx(np.array([[1.2, 1.6], [0.1, 0.2]]), abs=1e-6)
