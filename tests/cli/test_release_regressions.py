@@ -195,7 +195,7 @@ def test_refused_coefficients_are_named_in_a_plain_sentence(release, hospital):
     lines = (hospital / "patients.csv").read_text().splitlines()
     rare = [line if index % 1000 == 0 else line.replace(",c,", ",a,") for index, line in enumerate(lines)]
     (hospital / "patients.csv").write_text("\n".join(rare) + "\n")
-    code, out, err = release("ill", "logistic", epsilon=2, report="report.html", seed=1)
+    code, out, err = release("ill", "logistic", epsilon=1, report="report.html", seed=1)
     assert code == 0, err
     refused = [name for name in TRUTH if re.search(rf"{name} +│[^│]+│ – ", out)]
     assert "ward=c" in refused, out

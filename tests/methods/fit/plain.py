@@ -177,7 +177,7 @@ class Plain:
     def curvature(self, u: Array) -> Array:
         if self.kind == "label":
             return special.expit(u) * special.expit(-u)
-        return np.exp(np.clip(u, -30.0, math.log(8.0 * self.largest))) / self.scale
+        return np.exp(np.minimum(u, math.log(8.0 * self.largest))) / self.scale
 
     def scores(self, theta: Array) -> Array:
         u, y = self.z @ theta, (self.r - self.centre) / self.unit
@@ -188,7 +188,8 @@ class Plain:
         elif self.kind == "label":
             psi = self.r * special.expit(-self.r * u)
         else:
-            rate = np.exp(np.clip(u, -30.0, math.log(8.0 * self.largest)))
+            beyond = np.maximum(u - math.log(8.0 * self.largest), 0.0)
+            rate = np.exp(u - beyond) * (1.0 + beyond)
             psi = ((self.r + 1.0) * self.largest / 2.0 - rate) / self.scale
         return self.z * psi[:, None]
 

@@ -117,7 +117,7 @@ class DeclaredSteps(Declared):
         u = z @ theta
         match model:
             case models.CountRegression(largest=largest):
-                w = np.clip(rates(u, largest) / where.score_scale, 0.0, LARGEST_INFORMATION)
+                w = np.minimum(np.exp(np.minimum(u, math.log(8.0 * largest))) / where.score_scale, LARGEST_INFORMATION)
             case models.Quantile():
                 near = np.abs((self.response - where.centre) / where.unit - u) <= WINDOW
                 w = np.where(near, 0.5 / WINDOW, 0.0)
@@ -135,8 +135,9 @@ def owners_in(rows: int) -> Integers:
 
 
 def rates(u: Array, largest: int) -> Array:
-    """Return e^u, at most eight times the largest count."""
-    return np.asarray(np.exp(np.clip(u, -30.0, math.log(8.0 * largest))))
+    """Return e^u, and from eight times the largest count on the tangent there."""
+    beyond = np.maximum(u - math.log(8.0 * largest), 0.0)
+    return np.asarray(np.exp(u - beyond) * (1.0 + beyond))
 
 
 def replay_steps(

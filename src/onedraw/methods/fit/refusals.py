@@ -70,6 +70,7 @@ def dependence_words(
         return (
             f"Dependence on far-out records: the estimate changes if the influence of single records is halved ({figures}). Few "
             "records exceed the limit that noisy counts chose, so the standard errors allow for at most twice the noise."
+            f"{HIDDEN if hidden else ''}"
         )
     return (
         f"Dependence on far-out records: visible ({figures}). The estimate changes if the influence of single records is "

@@ -23,8 +23,9 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget
 from onedraw.models import CountRegression, Logistic, OrdinaryLeastSquares, Quantile
-from onedraw.models.convex.losses import LinearLoss, LogisticLoss, array_module
+from onedraw.models.convex.losses import Interval, LinearLoss, LogisticLoss, array_module
 from onedraw.models.convex.number_losses import PinballLoss, PoissonLoss
+from onedraw.privacy.numbers import down, up
 
 Kind = Literal["number", "label", "count", "quantile"]
 
@@ -38,13 +39,13 @@ LARGEST_INFORMATION = 4.0
 """Information of a count record, in units of the score's variance, beyond which its row is shortened."""
 
 
-LARGEST_RATE, LEAST_LOG_RATE = 8.0, -30.0
-"""Rates are taken at most this many times the largest count, and at least e to this power, so that they are numbers."""
+LARGEST_RATE = 8.0
+"""Beyond this many times the largest count, which no count can have, Poisson's likelihood goes on as a parabola."""
 
 
 @dataclass(frozen=True)
 class RateLoss(PoissonLoss):
-    """Poisson's negative log-likelihood, linear in u beyond rates that no count can have."""
+    """Poisson's negative log-likelihood e^u − yu, with its last curvature from e^u = 8·largest on: no slope overflows."""
 
     largest: int
 
@@ -52,12 +53,28 @@ class RateLoss(PoissonLoss):
     def example(cls) -> Self:
         return cls(5)
 
+    @property
+    def farthest(self) -> float:
+        return math.log(LARGEST_RATE * self.largest)
+
+    def value(self, predictor: Any, response: Any) -> Any:
+        beyond = array_module(predictor).maximum(predictor - self.farthest, 0.0)
+        return self.curvature(predictor, response) * (1.0 + beyond + 0.5 * beyond**2) - response * predictor
+
     def mean(self, predictor: Any) -> Any:
-        xp = array_module(predictor)
-        return xp.exp(xp.clip(predictor, LEAST_LOG_RATE, math.log(LARGEST_RATE * self.largest)))
+        beyond = array_module(predictor).maximum(predictor - self.farthest, 0.0)
+        return self.curvature(predictor, 0.0) * (1.0 + beyond)
 
     def curvature(self, predictor: Any, response: Any) -> Any:
-        return self.mean(predictor + 0.0 * response)
+        xp = array_module(predictor)
+        return xp.exp(xp.minimum(predictor + 0.0 * response, self.farthest))
+
+    def link(self, mean: float) -> float:
+        last = LARGEST_RATE * self.largest
+        return super().link(mean) if mean <= last else self.farthest + mean / last - 1.0
+
+    def curvatures(self, reach: float, responses: Interval) -> Interval:
+        return (down(math.exp(-reach)), up(math.exp(min(reach, self.farthest))))
 
 
 @dataclass(frozen=True)
