@@ -94,9 +94,9 @@ class DPLinearRegression(NumberEstimator):
         Expected standard deviations of the predictor and of a response about it; bear on accuracy only. None: a quarter
         of the response bound each, or 1.
     estimand : "least-squares" or "robust"
-        What the fit must estimate; if budget and n do not allow it, `fit` refuses before anything is spent. "robust" is a line for
-        which rows and residuals far out count less. None: least squares if budget and n allow it, otherwise "robust"; `summary`
-        names what was estimated.
+        What the fit must estimate. If budget and n do not allow it, `fit` refuses before anything is spent. "robust" is a line for
+        which rows and residuals far out count less. None: least squares if budget and n allow it, otherwise "robust". `summary` names
+        what was estimated.
 
     Attributes
     ----------
