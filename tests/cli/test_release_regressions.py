@@ -361,3 +361,35 @@ def test_the_certificate_carries_the_schema_and_an_edit_of_it_is_caught(run, rel
             code, out, err = run(*command)
             assert code == 3, (command, out)
             assert "does not hold" in err
+
+
+def test_an_estimand_is_asked_for_by_name_and_named_in_output_and_report(run, release, hospital, releases_charged):
+    write_patients(hospital / "patients.csv", 4000)
+    asked = ("--schema=cost.yaml", "--target=cost", "--model=linear", "--epsilon=5", "--estimand=robust")
+    code, out, err = run("plan", *asked, "--rows=4000", "--json")
+    assert code == 0, err
+    planned = json.loads(out)
+    assert planned["estimand"] == "coefficients of a robust line for cost"
+    code, out, err = run("plan", *asked, "--rows=4000")
+    words = " ".join(out.split())
+    assert f"Estimates {planned['estimand']}. {planned['estimand_note']}" in words
+    code, out, err = release("cost", "linear", estimand="robust", report="report.html")
+    assert code == 0, err
+    assert "oefficients of a robust line for cost, in the units of the columns" in out
+    assert "Rows and residuals far out count less" in " ".join(out.split())
+    assert "oefficients of a robust line for cost." in (hospital / "report.html").read_text()
+    assert json.loads((hospital / "release.json").read_text())["fingerprint"] == planned["fingerprint"]
+    code, out, err = release("cost", "linear", estimand="least-squares", out="least.json", json=True)
+    assert code == 0, err
+    assert json.loads(out)["estimand"] == "least-squares coefficients of cost"
+    charged = releases_charged()
+    code, _, err = release("cost", "linear", estimand="least-squares", delta=0, out="pure.json")
+    assert code == 3
+    assert 'Pass a δ above 0, or estimand="robust"' in " ".join(err.split())
+    code, _, err = release("ill", "logistic", estimand="least-squares", out="ill.json")
+    assert code == 2
+    assert "Choose 'maximum-likelihood' or 'robust'" in " ".join(err.split())
+    code, _, err = release("ill", "svc", estimand="robust", out="svc.json")
+    assert code == 2
+    assert "--estimand does not belong to a svc regression" in " ".join(err.split())
+    assert releases_charged() == charged

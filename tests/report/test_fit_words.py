@@ -207,3 +207,17 @@ def test_estimator_compares_with_the_commonest_level_too(rare_base):
 def test_another_base_is_refused(released):
     with pytest.raises(WrongCall, match="'declared' or 'commonest'; got 'rarest'"):
         released.summary(base="rarest")
+
+
+def test_a_robust_line_is_named_in_plan_page_summary_and_report():
+    planned = od.plan(SCHEMA, "cost", "linear", n=N, epsilon=1.0, estimand="robust")
+    released = planned.release(frame(), random_state=2)
+    summary = released.summary()
+    assert summary.estimand == planned.estimand == "coefficients of a robust line for cost"
+    assert summary.note == planned.estimand_note
+    assert f"Estimated: {summary.estimand}." in str(summary)
+    for text in (str(summary), Page(plan_html(planned)).text, Page(report_html(released, interval=summary)).text):
+        assert "oefficients of a robust line for cost." in text
+        assert "Rows and residuals far out count less" in text
+        assert "differ from those of least squares" in text
+    assert od.verify(released.certificate).answer == "consistent"

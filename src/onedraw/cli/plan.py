@@ -100,7 +100,7 @@ def show(planned: Planned, document: dict[str, Any]) -> None:
     eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
     head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy"]
     if planned.estimand:
-        show_lines(f"Estimates {planned.estimand}. {planned.plan.mechanism.estimand_words}")
+        show_lines(f"Estimates {planned.estimand}. {planned.estimand_note}")
     show_table(
         f"{planned.asked.title}: {planned.budget}, n = {planned.n:,}", head,
         [[row["mechanism"], range_of(row, "expected_rmse"), *([simulated_words(row)] if simulated else []),

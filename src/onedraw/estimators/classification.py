@@ -116,6 +116,10 @@ class DPLogisticRegression(LinearClassifier):
     fit_intercept : bool, default=True
     robust : bool, default=False
         Standard errors of a fit that hold where the model does not, at some cost of width.
+    estimand : "maximum-likelihood" or "robust"
+        What the fit must estimate. If budget and n do not allow it, `fit` refuses before anything is spent. "robust" counts rows far out
+        less, and is all there is for more than two classes. None: maximum likelihood if budget and n allow it, otherwise "robust".
+        `summary` names what was estimated.
     n_draws : "auto" or int, default="auto"
         "auto": one fit, or one draw of full weight. 4 or 8 draws of a named mechanism share its budget, so that their
         spread gives an interval.
@@ -148,6 +152,8 @@ class DPLogisticRegression(LinearClassifier):
     """
 
     kind = "logistic"
+
+    estimand: str | None = None
 
     def _options(self) -> dict[str, Any]:
         found = super()._options()

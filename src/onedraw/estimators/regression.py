@@ -50,6 +50,7 @@ class NumberEstimator(LinearRegressor):
     response_bound: Numbers | None = None
     noise: float | None = None
     radius: float | None = None
+    estimand: str | None = None
 
     def _responses(self, y: Any) -> Any:
         middle, _ = response_range(self)
@@ -92,6 +93,10 @@ class DPLinearRegression(NumberEstimator):
     effect, noise : float
         Expected standard deviations of the predictor and of a response about it; bear on accuracy only. None: a quarter
         of the response bound each, or 1.
+    estimand : "least-squares" or "robust"
+        What the fit must estimate. If budget and n do not allow it, `fit` refuses before anything is spent. "robust" is a line for
+        which rows and residuals far out count less. None: least squares if budget and n allow it, otherwise "robust". `summary` names
+        what was estimated.
 
     Attributes
     ----------
@@ -121,8 +126,8 @@ class DPLinearRegression(NumberEstimator):
 class DPQuantileRegressor(NumberEstimator):
     """A quantile of the response as a linear function of the features, under differential privacy.
 
-    The pinball loss, its kink rounded over a quarter of the noise. ``quantile`` is 0.5, the median, by default; the
-    other parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and
+    ``quantile`` is 0.5, the median, by default. ``estimand`` is "quantile", the quantile itself, or "robust", for which rows far out
+    count less and the kink of the pinball loss is rounded; None takes the first if budget and n allow it. The other parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and
     mechanism one of "auto", "noisy-gradient measured", "noisy-gradient", "gdp", "bounded".
     """
 
@@ -162,6 +167,8 @@ class DPPoissonRegressor(LinearRegressor):
         grows with it: of visits a year rather 20 than 365. Never read from the data.
     mechanism : str, default="auto"
         "auto" (a fit), or one of "fit", "candidates", "beta-divergence" (the last only with ``accept``).
+    estimand : "maximum-likelihood" or "robust"
+        As in `DPLogisticRegression`.
 
     Attributes
     ----------
@@ -175,6 +182,7 @@ class DPPoissonRegressor(LinearRegressor):
     kind = "poisson"
 
     largest: int | None = None
+    estimand: str | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

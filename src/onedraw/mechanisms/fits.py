@@ -22,8 +22,8 @@ class FitMechanism(Mechanism):
     interval_words: ClassVar[str]
     """What intervals are about, for a report."""
 
-    estimand_words: ClassVar[str]
-    """What to know about the estimand before a release."""
+    estimand_words: ClassVar[str] = ""
+    """What to know about the estimand before a release, if that is the same for every plan."""
 
     categories: Categories = ()
 
@@ -38,6 +38,10 @@ class FitMechanism(Mechanism):
     @abc.abstractmethod
     def estimand(self, plan: Plan, target: str | None = None) -> str:
         """Return what the plan's release estimates about this column, in words."""
+
+    def estimand_note(self, plan: Plan) -> str:
+        """Return what to know about the estimand before a release."""
+        return self.estimand_words
 
     @abc.abstractmethod
     def why_no_interval(self, plan: Plan) -> str | None:

@@ -22,7 +22,7 @@ from scipy import optimize, special
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.models.convex.linear_model import ConvexModel
 from onedraw.models.fit import constants as constant
-from onedraw.models.fit.losses import weighted_words
+from onedraw.models.fit.losses import robust_note, robust_words
 from onedraw.models.fit.problem import FitProblem, FitTarget, Published
 from onedraw.models.fit.result import FitResult
 from onedraw.models.sums import exact_sums
@@ -63,7 +63,6 @@ class PerturbedMode(FitMechanism):
         "They are computed from what the release itself measured. If the model is wrong, they are about the coefficients of that "
         "kind of model that fit best, as the fit weighs the records."
     )
-    estimand_words: ClassVar[str] = "Rows far from the rest count less, so that they depend on n and ε."
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "perturbed-mode"
     """The plan *is* an algorithm: only `samplers.Fit` carries it out."""
@@ -79,7 +78,10 @@ class PerturbedMode(FitMechanism):
         return "noise in the equations it solves"
 
     def estimand(self, plan: Plan, target: str | None = None) -> str:
-        return weighted_words(self.problem(plan).loss, target)
+        return robust_words(self.problem(plan).loss, target)
+
+    def estimand_note(self, plan: Plan) -> str:
+        return robust_note(self.problem(plan).loss)
 
     def calibrate(self, request: Request) -> Plan:
         settings = [self.setting(request, pure=pure) for pure in ways(request, self.pure)]

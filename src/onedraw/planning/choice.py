@@ -35,6 +35,7 @@ from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_w
 from onedraw.release.statement import accepted_words, promise_of
 
 from .designs import ColumnError, DesignError, design_errors, designs_words, intervals_words
+from .estimands import estimand_refused
 from .expected_errors import Expectation, expected_error
 from .options import RESIDUALS
 
@@ -295,15 +296,17 @@ def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], 
 
 
 def _fit(question: Regression, terms: Terms) -> Choice | None:
-    """The first fit that answers the question, or None where there is none for it, or for this budget or number of draws."""
-    if terms.draws > 1:
-        return None
-    for variant in question.fits:
+    """Return the first fit that answers the question, None if there is none; refuse if a fit was asked for by its estimand."""
+    why = ""
+    for variant in question.fits if terms.draws == 1 else ():
         try:
             plan = terms.calibrated(variant.mechanism, variant.model)
-        except (PromiseRefused, InvalidModel):
+        except (PromiseRefused, InvalidModel) as error:
+            why = str(error)
             continue
         return _fitted(question, variant, plan)
+    if question.estimand is not None:
+        raise estimand_refused(question, terms, why)
     return None
 
 

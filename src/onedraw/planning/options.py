@@ -33,6 +33,12 @@ COUNTS, NETWORKS = ("poisson", "negative-binomial"), ("network-classifier", "net
 CONVEX = ("logistic", "softmax", "svc", "linear", "huber", "quantile")
 KINDS = (*CONVEX, *COUNTS, *NETWORKS)
 
+ESTIMANDS = {
+    "linear": ("least-squares", "robust"), "quantile": ("quantile", "robust"), "poisson": ("maximum-likelihood", "robust"),
+    "logistic": ("maximum-likelihood", "robust"), "softmax": ("maximum-likelihood", "robust"),
+}  # fmt: skip
+"""What a fit can be asked to estimate, by the kind of regression."""
+
 ALIASES = {"multiclass": "softmax", "multinomial": "softmax", "ridge": "linear"}
 
 MODELS = (
@@ -80,6 +86,10 @@ class RegressionOptions:
     robust: bool = option(
         False, "Standard errors of a fit that hold where the model does not, at some cost of width.",
         of=("logistic", "softmax", "svc", "linear", "quantile", "poisson"),
+    )  # fmt: skip
+    estimand: str | None = option(
+        None, "What a fit must estimate: least-squares, maximum-likelihood, quantile, or robust (records far out count less). "
+        "Default: robust only if budget or n allow nothing else.", of=tuple(ESTIMANDS),
     )  # fmt: skip
     hidden: int | None = option(None, "Hidden units of a network; 10 by default.", of=NETWORKS)
     effect: float | None = option(

@@ -73,9 +73,15 @@ class Planned:
             return ""
         return self.plan.mechanism.estimand(self.plan, self.asked.target)
 
+    @property
+    def estimand_note(self) -> str:
+        """What to know about the estimand before a release; empty for mechanisms that are no fit."""
+        mechanism = self.plan.mechanism
+        return mechanism.estimand_note(self.plan) if isinstance(mechanism, FitMechanism) else ""
+
     def __repr__(self) -> str:
         words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}."]
-        words += [f"Estimates {self.estimand}."] if self.estimand else []
+        words += [f"Estimates {self.estimand}.", self.estimand_note] if self.estimand else []
         words += [self.choices.why, self.choices.expectation, self.choices.intervals]
         if self.why_no_interval:
             words.append(f"No interval: {self.why_no_interval.rstrip('.')}.")
@@ -93,7 +99,7 @@ class Planned:
             "why_no_interval": self.why_no_interval, "model": self.plan.model.to_dict(), "why": self.choices.why,
             "expectation": self.choices.expectation, "refused": self.choices.refused, "fingerprint": self.fingerprint,
             "eligible": [one.to_dict() | {"fingerprint": self.fingerprint_of(one.plan)} for one in self.choices.eligible],
-        } | ({"estimand": self.estimand} if self.estimand else {})  # fmt: skip
+        } | ({"estimand": self.estimand, "estimand_note": self.estimand_note} if self.estimand else {})  # fmt: skip
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the plan as one HTML page, for whoever answers for the data to read and sign."""
@@ -162,13 +168,15 @@ def plan(
     epsilon: float | None = None, delta: float = DELTA, budget: Promise | None = None, mechanism: str = "auto",
     draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
     quantiles: Sequence[float] | None = None, level: str | None = None, between: Sequence[float] | None = None,
-    options: Mapping[str, Any] | None = None, dataset: str | None = None,
+    estimand: str | None = None, options: Mapping[str, Any] | None = None, dataset: str | None = None,
 ) -> Planned:  # fmt: skip
     """What a release would promise and how good it would be, before any record is read: `onedraw plan` in Python.
 
     ``model`` is what ``--model`` takes: "logistic", "linear", "poisson", …, or of one column "mean", "proportion", "median", ….
     The budget is ``epsilon`` and ``delta``, 0 meaning pure ε, or any promise as ``budget``. ``options`` are the other options of
     the command by name, such as {"robust": True}. ``between`` = (18, 30) counts the records of a numeric column that lie within.
+    ``estimand`` says what a regression is to estimate: "least-squares", "maximum-likelihood", "quantile" or "robust"; a plan that
+    estimates something else is then refused. By default the plan names what it estimates.
     ``dataset`` is the name that a release will be charged to, if it is not the schema's: the fingerprint covers it.
     """
     if (epsilon is None) == (budget is None):
@@ -178,9 +186,17 @@ def plan(
     declared = schema if isinstance(schema, Schema) else Schema.from_dict(schema) if isinstance(schema, Mapping) else Schema.load(schema)  # fmt: skip
     spend = budget if epsilon is None else epsilon_delta(epsilon, delta)
     assert spend is not None
-    own = {"columns": columns, "by": tuple(by), "quantiles": quantiles, "level": level, "between": between}
+    own = {
+        "columns": columns,
+        "by": tuple(by) or None,
+        "quantiles": quantiles,
+        "level": level,
+        "between": between,
+        "estimand": estimand,
+    }
+    spelled = {name: value for name, value in own.items() if value is not None}
     try:
-        asked = ask(declared, target, model, Options.named({**(options or {}), **own}))
+        asked = ask(declared, target, model, Options.named({**(options or {}), **spelled}))
         accepted = (accept,) if isinstance(accept, str) else tuple(accept)
         return asked.planned(
             spend, n=n, draws=draws, mechanism=mechanism, accept=accepted, compare=True, dataset=dataset

@@ -46,6 +46,7 @@ from onedraw.models.features import LARGEST, Features, category_columns, declare
 from onedraw.release.intervals.replicated import why_no_interval
 
 from .choice import Question, for_regression
+from .estimands import check_estimand
 from .options import (
     ALIASES,
     CLASSIFICATIONS,
@@ -91,7 +92,8 @@ class Regression(RegressionOptions, Question):
     ``bounds`` = (lo, hi), numbers or one each per column, or ``data_norm``: exactly one of the two. ``classes`` are the
     labels of a classification, the negative one first. ``response_bound`` Y clamps responses to [−Y, Y]. ``largest`` is the
     largest count that is to matter; ``dispersion`` r makes the variance of a count of mean m equal to m + m²/r. ``robust``
-    standard errors of a fit hold where the model does not. ``measure`` is what responses were brought into before: sizes
+    standard errors of a fit hold where the model does not. ``estimand`` is what a fit must estimate, one of `ESTIMANDS` for the
+    kind; None takes the first that budget and n allow. ``measure`` is what responses were brought into before: sizes
     here are in its unit, expected errors in the response's own.
     """
 
@@ -125,6 +127,7 @@ class Regression(RegressionOptions, Question):
                 )
         if not isinstance(self.robust, bool):
             raise InvalidModel(f"robust must be True or False, got {self.robust!r}.")
+        check_estimand(self.kind, self.estimand)
         if self.kind not in CLASSIFICATIONS and self.classes is not None:
             raise InvalidModel(f"classes belong to a classification, and kind={self.kind!r} is about numbers.")
         if self.kind in NEEDED and all(getattr(self, name) is None for name in NEEDED[self.kind]):

@@ -22,6 +22,7 @@ from onedraw.methods.fit import AveragedSteps
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.likelihood import Categorical
 
+from .estimands import check_named
 from .options import RESIDUALS, RegressionOptions
 
 if TYPE_CHECKING:
@@ -120,8 +121,11 @@ def steps_of(asked: Regression) -> Variant | None:
 
 
 def fits_of(asked: Regression) -> tuple[Variant, ...]:
-    """The fits that answer the question, the preferred one first: the next is for budgets and sizes that one refuses."""
-    return tuple(one for one in (steps_of(asked), fit_of(asked)) if one is not None)
+    """Return the fits that estimate what is asked for; if anything will do, the preferred one comes first, and the next is for
+    budgets and sizes that it refuses."""
+    steps = None if asked.estimand == "robust" else steps_of(asked)
+    mode = fit_of(asked) if asked.estimand in (None, "robust") else None
+    return tuple(fit for fit in (steps, mode) if fit is not None)
 
 
 def variants_of(asked: Regression) -> tuple[Variant, ...]:
@@ -132,6 +136,7 @@ def variants_of(asked: Regression) -> tuple[Variant, ...]:
 
 def variant_of(asked: Regression, name: str) -> Variant:
     """The variant of this name."""
+    check_named(asked, name, BY_NAME.values())
     found = {variant.name: variant for variant in (*variants_of(asked), *_by_name_alone(asked))}
     found |= {BY_NAME[type(one.mechanism)]: one for one in fits_of(asked)}
     if name not in found:

@@ -352,7 +352,7 @@ def plan_content(planned: Any) -> dict[str, Any]:
         "more": max(0, len(names) - MOST_NAMES),
         "besides": sum(plan.mechanism.stage_sizes(plan).values()),
         "method": planned.choices.why,
-        "estimand": f"{planned.estimand}. {plan.mechanism.estimand_words}" if planned.estimand else "",
+        "estimand": f"{planned.estimand}. {planned.estimand_note}" if planned.estimand else "",
         "why_no_interval": planned.why_no_interval,
         "attacker": attacker_words(Attacker(plan.guarantee.promise, delta), plan),
         "assumptions": assumption_words(plan.guarantee.assumptions),

@@ -241,6 +241,38 @@ class ClassLoss:
         return softmax_ridge_for(kappa, self.classes, radius_squared=row**2)
 
 
-def weighted_words(loss: FitLoss | ClassLoss, target: str | None = None) -> str:
+ROBUST_LINES = {
+    "measured": "a robust line", "labels": "a robust line for the log-odds", "counts": "a robust line for the logarithm of the rate",
+    "softmax": "robust lines for the scores of the classes",
+}  # fmt: skip
+"""Names of what minimizers of a loss over weighted rows estimate."""
+
+USUAL = {
+    "measured": "least squares", "labels": "maximum likelihood", "counts": "maximum likelihood", "softmax": "maximum likelihood",
+    "quantile": "the unweighted quantile",
+}  # fmt: skip
+"""Names of what people usually mean instead."""
+
+
+def robust_words(loss: FitLoss | ClassLoss, target: str | None = None) -> str:
     """Return what a minimizer of the loss over weighted rows estimates, in words."""
-    return f"coefficients{f' of {target}' if target else ''} that minimize a weighted {loss.words}"
+    of = f" of {target}" if target else ""
+    if loss.level is not None:
+        quantile = "median" if loss.level == 0.5 else f"{loss.level:g}-quantile"
+        return f"coefficients of a robust line for the {quantile}{of}"
+    if loss.spends not in ROBUST_LINES:
+        return f"coefficients{of} that minimize a weighted {loss.words}"
+    joined = f" for {target}" if target and loss.spends == "measured" else of
+    return f"coefficients of {ROBUST_LINES[loss.spends]}{joined}"
+
+
+def robust_note(loss: FitLoss | ClassLoss) -> str:
+    """Return how a minimizer of the loss over weighted rows differs from what people usually mean, in words."""
+    far = "Rows and residuals" if loss.spends == "measured" else "Rows"
+    note = f"{far} far out count less; how much less depends on n and ε."
+    if loss.spends not in USUAL:
+        return note
+    return (
+        f"{note} Where the model does not hold, these coefficients differ from those of {USUAL[loss.spends]} by an amount that "
+        "hardly shrinks with n. It can be several standard errors."
+    )

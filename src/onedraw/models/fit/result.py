@@ -32,7 +32,7 @@ from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_dev
 from onedraw.privacy.numbers import confidence_level
 
 from . import constants as constant
-from .losses import weighted_words
+from .losses import robust_note, robust_words
 from .problem import Aside, Coordinates, FitProblem, Published, coordinates, positive
 
 SIMULATIONS = 300
@@ -116,7 +116,7 @@ class FitResult(NormalEstimates):
 
     def estimand_of(self, target: str | None = None) -> str:
         """Return what is estimated, in words: the minimizer of a weighted loss."""
-        return weighted_words(self.problem.loss, target)
+        return robust_words(self.problem.loss, target)
 
     @property
     def privacy_is_known(self) -> Mask:
@@ -127,17 +127,8 @@ class FitResult(NormalEstimates):
 
     @property
     def remark(self) -> str:
-        """Return what is estimated: the minimizer of a weighted loss, which is not what people usually mean."""
-        usual = {
-            "labels": "maximum likelihood", "counts": "maximum likelihood", "measured": "least squares", "softmax": "maximum likelihood",
-            "quantile": "the unweighted quantile",
-        }.get(self.problem.loss.spends)  # fmt: skip
-        if usual is None:
-            return ""
-        return (
-            f"These are the coefficients of a weighted loss, which depends on n and ε. Those of {usual} may differ by several "
-            "standard errors."
-        )
+        """Return how the minimizer of a weighted loss differs from what people usually mean."""
+        return robust_note(self.problem.loss)
 
     @cached_property
     def _known(self) -> Known:

@@ -1,0 +1,137 @@
+"""A regression can be asked for by what it estimates: that is taken, or refused with what helps."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import onedraw as od
+from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
+from onedraw.mechanisms import PerturbedMode
+from onedraw.methods.fit import AveragedSteps
+from onedraw.planning import Regression, choose
+from onedraw.planning.options import ESTIMANDS, KINDS
+
+from .cases import BUDGET, LINEAR, LOGISTIC, QUESTIONS
+
+COUNTS = Regression("poisson", 2, bounds=(0, 1), largest=8)
+ASKED = {"logistic": LOGISTIC, "linear": LINEAR, "quantile": QUESTIONS["quantile"], "poisson": COUNTS}
+PURE = od.PureDP(1.0)
+SCHEMA = {
+    "dataset": "patients",
+    "columns": {
+        "age": {"kind": "number", "lower": 0, "upper": 100, "missing": 50},
+        "cost": {"kind": "number", "lower": 0, "upper": 10_000, "missing": 3000},
+    },
+}
+
+
+def asking(question: Regression, estimand: str | None) -> Regression:
+    return dataclasses.replace(question, estimand=estimand)
+
+
+def refusal(question: Regression, budget: od.Promise = BUDGET, n: int = 4000, **options: object) -> str:
+    with pytest.raises(PromiseRefused) as refused:
+        choose(question, budget, n=n, **options)  # type: ignore[arg-type]
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_each_estimand_has_its_own_fit_and_the_usual_one_is_the_default(kind: str) -> None:
+    usual, robust = ESTIMANDS[kind]
+    assert robust == "robust"
+    default = choose(ASKED[kind], BUDGET, n=4000).best
+    assert isinstance(default.mechanism, AveragedSteps)
+    assert choose(asking(ASKED[kind], usual), BUDGET, n=4000).best == default, (
+        "the same plan, so old ones stay as they are"
+    )
+    by_name = choose(asking(ASKED[kind], robust), BUDGET, n=4000).best
+    assert isinstance(by_name.mechanism, PerturbedMode)
+    assert by_name == choose(ASKED[kind], BUDGET, n=4000, mechanism="perturbed-mode").best
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_a_budget_or_n_that_does_not_reach_the_estimand_is_refused_with_what_helps(kind: str) -> None:
+    question = asking(ASKED[kind], ESTIMANDS[kind][0])
+    assert isinstance(choose(ASKED[kind], PURE, n=4000).best.mechanism, PerturbedMode), "taken if nothing was asked for"
+    assert 'Pass a δ above 0, or estimand="robust"' in refusal(question, PURE)
+    few = refusal(question, n=40)
+    assert 'Use more records or a larger ε, or estimand="robust"' in few
+    assert "n = 40" in few
+    assert "PerturbedMode" not in few
+    assert isinstance(choose(asking(question, "robust"), PURE, n=4000).best.mechanism, PerturbedMode)
+
+
+def test_the_robust_line_is_a_remedy_only_where_the_budget_allows_it() -> None:
+    gaussian = od.GaussianDP(0.1)
+    assert 'estimand="robust"' not in refusal(asking(LOGISTIC, "maximum-likelihood"), gaussian, n=40)
+    assert "Use a budget in ε and δ" in refusal(asking(LOGISTIC, "robust"), gaussian)
+
+
+def test_several_draws_a_prior_or_a_missing_bound_are_named_as_the_reason() -> None:
+    asked = asking(LOGISTIC, "maximum-likelihood")
+    assert "Leave out draws" in refusal(asked, draws=4)
+    assert "posterior(size, prior=…)" in refusal(dataclasses.replace(asked, prior_scale=1.0))
+    huber = Regression("linear", 2, bounds=(0, 1), threshold=1.0, estimand="least-squares")
+    assert "response_bound=" in refusal(huber)
+    assert "more than two classes" in refusal(asking(QUESTIONS["softmax"], "maximum-likelihood"))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in QUESTIONS or kind == "poisson"])
+@pytest.mark.parametrize(
+    "estimand", ["least-squares", "maximum-likelihood", "quantile", "robust", "median", 3, ["robust"]]
+)
+def test_a_value_that_does_not_belong_is_refused_with_those_that_do(kind: str, estimand: object) -> None:
+    question, known = {**QUESTIONS, **ASKED}[kind], ESTIMANDS.get(kind, ())
+    if estimand in known:
+        assert dataclasses.replace(question, estimand=estimand).estimand == estimand  # type: ignore[arg-type]
+        return
+    with pytest.raises(InvalidModel, match=f"does not belong to a {kind} regression") as refused:
+        dataclasses.replace(question, estimand=estimand)  # type: ignore[arg-type]
+    for value in known:
+        assert repr(value) in str(refused.value)
+
+
+def test_a_mechanism_that_estimates_something_else_is_refused() -> None:
+    asked, robust = asking(LINEAR, "least-squares"), asking(LINEAR, "robust")
+    for question, name in ((asked, "perturbed-mode"), (robust, "averaged-steps"), (asked, "noisy-gradient")):
+        with pytest.raises(InvalidModel, match="Leave one of them out"):
+            choose(question, BUDGET, n=4000, mechanism=name)
+    for question, name in ((robust, "perturbed-mode"), (asked, "averaged-steps"), (asked, "fit"), (robust, "fit")):
+        assert choose(question, BUDGET, n=4000, mechanism=name).best == choose(question, BUDGET, n=4000).best
+
+
+def test_a_plan_names_the_robust_line_also_where_nobody_asked_for_it() -> None:
+    pure = od.plan(SCHEMA, "cost", "linear", n=5000, epsilon=1.0, delta=0)
+    robust = od.plan(SCHEMA, "cost", "linear", n=5000, epsilon=1.0, estimand="robust")
+    for plan in (pure, robust):
+        assert plan.estimand == plan.to_dict()["estimand"] == "coefficients of a robust line for cost"
+        assert "Rows and residuals far out count less" in plan.estimand_note
+        assert (
+            "differ from those of least squares by an amount that hardly shrinks with n"
+            in plan.to_dict()["estimand_note"]
+        )
+        assert plan.estimand in repr(plan)
+        assert plan.estimand_note in repr(plan)
+
+
+def test_od_plan_takes_an_estimand_by_name_or_among_its_options() -> None:
+    def planned(**options: object) -> od.planning.Planned:  # type: ignore[name-defined]
+        return od.plan(SCHEMA, "cost", "linear", n=5000, epsilon=1.0, **options)  # type: ignore[arg-type]
+
+    assert planned(options={"estimand": "robust"}).plan == planned(estimand="robust").plan
+    assert planned(estimand="robust").fingerprint == planned(mechanism="perturbed-mode").fingerprint
+    assert (
+        planned(estimand="least-squares").fingerprint == planned().fingerprint != planned(estimand="robust").fingerprint
+    )
+    with pytest.raises(InvalidModel, match="Choose 'least-squares' or 'robust'"):
+        planned(estimand="maximum-likelihood")
+    with pytest.raises(WrongCall, match="estimand does not belong to a mean"):
+        od.plan(SCHEMA, "cost", "mean", n=5000, epsilon=1.0, estimand="robust")
+
+
+def test_options_of_one_column_are_not_lost_among_the_arguments() -> None:
+    columns = {**SCHEMA["columns"], "sex": {"kind": "binary", "levels": ["f", "m"], "missing": "f"}}  # type: ignore[dict-item]
+    by_option = od.plan({"columns": columns}, "cost", "mean", n=5000, epsilon=1.0, options={"by": ("sex",)})
+    assert by_option.plan == od.plan({"columns": columns}, "cost", "mean", n=5000, epsilon=1.0, by=("sex",)).plan
