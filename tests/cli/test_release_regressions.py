@@ -381,7 +381,7 @@ def test_an_estimand_is_asked_for_by_name_and_named_in_output_and_report(run, re
     assert json.loads((hospital / "release.json").read_text())["fingerprint"] == planned["fingerprint"]
     code, out, err = release("cost", "linear", estimand="least-squares", out="least.json", json=True)
     assert code == 0, err
-    assert json.loads(out)["estimand"] == "least-squares coefficients of cost"
+    assert json.loads(out)["estimand"].startswith("least-squares coefficients of cost")
     charged = releases_charged()
     code, _, err = release("cost", "linear", estimand="least-squares", delta=0, out="pure.json")
     assert code == 3

@@ -164,7 +164,7 @@ def test_intervals_of_predictions_cover_what_is_expected(kind):
             low, high = found.fit(X, score + generator.standard_normal(8000)).predict(X[:200], 0.95)[1:]
             truth = score[:200]
         else:
-            found = od.DPPoissonRegressor(4.0, bounds=bounds, largest=6).fit(X, generator.poisson(np.exp(score)))
+            found = od.DPPoissonRegressor(4.0, bounds=bounds, largest=20).fit(X, generator.poisson(np.exp(score)))
             low, high, truth = *found.predict(X[:200], 0.95)[1:], np.exp(score[:200])
         covered.append(((low < truth) & (truth < high)).mean())
     print(f"{kind}: {100 * np.mean(covered):.1f} % covered of 95 %")
