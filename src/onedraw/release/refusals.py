@@ -59,6 +59,11 @@ def cause_words(refusal: Refusal, causes: Sequence[str]) -> str:
             some = f"few records (about {100.0 * refusal.share:.1g} %)"
             some = some if refusal.share >= LEAST_SHARE else "hardly any records"
             return f"{some} have the first level declared, which {these} {'is' if len(causes) == 1 else 'are'} compared with"
+        case Reason.MERGED:
+            return (
+                "hardly any records have such a level by the published noisy moments, so it is counted with the first one of its "
+                "category"
+            )
         case Reason.CONSTANT:
             return "the declared range has one value, so that nothing is estimated"
         case Reason.NARROW:
@@ -78,6 +83,8 @@ def remedy(refusal: Refusal, causes: Sequence[str], factor: float) -> str:
             return f"Merge {them} with a common level, or {larger}"
         case Reason.BASE:
             return "Compare with a common level: declare one first, or read summary(base='commonest')"
+        case Reason.MERGED:
+            return "Merge rare levels with those that they are most like, or use more records"
         case Reason.CONSTANT:
             return "Leave the column out, or declare its range"
         case Reason.NARROW:

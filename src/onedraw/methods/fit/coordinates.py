@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from onedraw.arrays import Array
+from onedraw.arrays import Array, Mask
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.sums.exact_sums import symmetric
 
@@ -29,6 +29,10 @@ DESIGN_FLOOR, LEAST_VARIANCE = 0.7, 0.02
 
 LEAST_SPREAD = 0.25
 """… and a direction's second moment is taken to be at least this share of the edge."""
+
+RARE_LEVEL = 0.02
+"""A 0/1 column of a category is left out, so that its level counts with the first one, if its published second moment is below
+this and below the edge: it cannot be told from noise, and would blur the directions of all other columns."""
 
 LEAST_RESIDUAL = 0.1
 """A residual variance is taken to be at least this share of the variance it is the rest of."""
@@ -119,10 +123,18 @@ class First:
     axes: Array
     across: Array
     """Second moments of the columns with the response."""
+    merged: Mask
+    """Which columns are left out because few records have their level."""
 
     @property
     def edge(self) -> float:
         return self.noise * math.sqrt(len(self.mean))
+
+    @property
+    def absent(self) -> Mask:
+        """Return which directions no record has: the last, one for each column that is left out."""
+        count = int(self.merged.sum())
+        return np.arange(len(self.merged)) >= len(self.merged) - count
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +158,10 @@ class Where:
     """Standard deviation of the noise of each `spread`."""
     weak: Array
     """Whether a direction's moments may be noise alone."""
+    absent: Mask
+    """Directions that no record has, one for each column that is left out: the last ones before the intercept."""
+    merged: Mask
+    """Those columns."""
 
 
 def first_of(problem: StepsProblem, mean: Array | None, moments: Array) -> First:
@@ -155,50 +171,73 @@ def first_of(problem: StepsProblem, mean: Array | None, moments: Array) -> First
     second = symmetric(moments, d + 1) / n
     noise = sizes.moments_noise / n
     floor = FLOOR[kind] * noise * math.sqrt(d + 1)
-    values, axes = np.linalg.eigh(second[:d, :d])
-    raised = np.maximum(values, floor)
-    root = np.asarray((axes / np.sqrt(raised)) @ axes.T)
+    merged = rare_levels(problem, np.diag(second)[:d], noise * math.sqrt(d + 1))
+    values, axes, stretch = _axes(second[:d, :d], merged, floor)
+    root = np.asarray((axes * stretch) @ axes.T)
     across = root @ second[:d, d]
-    kept = _shrink(across, noise**2 / 2.0 * float(np.sum(1.0 / raised)))
+    kept = _shrink(across, noise**2 / 2.0 * float(np.sum(stretch**2)))
     total = float(max(second[d, d], floor))
     if problem.score.continuous:
         left = max(total - float(kept @ across), LEAST_RESIDUAL * total, floor / 3.0)
         unit, slopes = math.sqrt(left), kept
     else:
         unit, slopes = _response_deviation(problem, float(centre[d]), total), np.zeros(d)
-    return First(centre, root, slopes, float(centre[d]), unit, noise, values, axes, second[:d, d])
+    return First(centre, root, slopes, float(centre[d]), unit, noise, values, axes, second[:d, d], merged)
+
+
+def rare_levels(problem: StepsProblem, moments: Array, edge: float) -> Mask:
+    """Return which columns code a level that few records have, by published second moments."""
+    found = np.zeros(len(moments), dtype=bool)
+    if problem.layout.intercept:
+        for start, stop in problem.layout.categories:
+            found[start:stop] = moments[start:stop] < min(edge, RARE_LEVEL)
+    return found
+
+
+def _axes(second: Array, merged: Mask, floor: float) -> tuple[Array, Array, Array]:
+    """Return (values, axes, stretch) of second moments: eigenvalues of the columns that are kept, then zeros for the others, and
+    what brings each direction to unit variance, 0 for those."""
+    d, places = len(second), np.flatnonzero(~merged)
+    values, axes, stretch = np.zeros(d), np.zeros((d, d)), np.zeros(d)
+    k = len(places)
+    values[:k], inner = np.linalg.eigh(second[np.ix_(places, places)])
+    axes[np.ix_(places, np.arange(k))] = inner
+    axes[np.flatnonzero(merged), np.arange(k, d)] = 1.0
+    stretch[:k] = 1.0 / np.sqrt(np.maximum(values[:k], floor))
+    return values, axes, stretch
 
 
 def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where:
     """Return the coordinates of the steps and their start."""
     d, sizes, score = problem.layout.columns, problem.sizes, problem.score
     if design is None:
-        values, axes, noise = first.values, first.axes, first.noise
-        edge, floor = first.edge, FLOOR[score.kind] * first.edge
-        raised = np.maximum(values, floor)
-        turn = axes / np.sqrt(raised)
-        root, across = turn, turn.T @ first.across / first.unit
-        shrink_by = noise**2 / 2.0 * float(np.sum(1.0 / raised)) / first.unit**2
+        values, axes, noise, edge = first.values, first.axes, first.noise, first.edge
+        floor = FLOOR[score.kind] * edge
+        stretch = np.where(first.absent, 0.0, 1.0 / np.sqrt(np.maximum(values, floor)))
+        root, across = axes * stretch, (axes * stretch).T @ first.across / first.unit
+        shrink_by = noise**2 / 2.0 * float(np.sum(stretch**2)) / first.unit**2
         residual = 1.0
     else:
         second = symmetric(design, d + 1) / problem.n
         noise = sizes.design_noise / problem.n
         edge = noise * math.sqrt(d + 1)
-        values, axes = np.linalg.eigh(second[:d, :d])
-        raised = np.maximum(values, max(DESIGN_FLOOR * edge, LEAST_VARIANCE))
-        turn = axes / np.sqrt(raised)
-        root, across = first.root @ turn, turn.T @ second[:d, d]
-        shrink_by, residual = noise**2 / 2.0 * float(np.sum(1.0 / raised)), float(second[d, d])
-    spread = np.maximum(values, LEAST_SPREAD * edge) / raised
+        floor = max(DESIGN_FLOOR * edge, LEAST_VARIANCE)
+        values, axes, stretch = _axes(second[:d, :d], first.merged, floor)
+        root, across = first.root @ (axes * stretch), (axes * stretch).T @ second[:d, d]
+        shrink_by, residual = noise**2 / 2.0 * float(np.sum(stretch**2)), float(second[d, d])
+    raised = np.maximum(values, floor)
+    spread = np.where(first.absent, 0.0, np.maximum(values, LEAST_SPREAD * edge) / raised)
     kept = _shrink(across, shrink_by)
     doubt = noise * math.sqrt((d + 1) / 2.0) / raised
     if not score.linear:
         doubt = np.full(d, min(float(doubt.max()) if design is not None else 0.3, 0.5))
     doubt = np.append(doubt, [0.05 if score.linear else doubt[0]] * problem.layout.intercept)
-    weak = np.append(values < DESIGN_FLOOR * edge, np.zeros(int(problem.layout.intercept), dtype=bool))
+    last = np.zeros(int(problem.layout.intercept), dtype=bool)
+    weak = np.append((values < DESIGN_FLOOR * edge) & ~first.absent, last)
     unit, score_scale, start = _start(problem, first, kept, residual, np.sqrt(raised) * (axes.T @ first.slopes), design)
     return Where(
-        first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, doubt, noise / raised, weak
+        first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, doubt,
+        np.where(first.absent, 0.0, noise / raised), weak, np.append(first.absent, last), first.merged,
     )  # fmt: skip
 
 

@@ -86,14 +86,14 @@ def refusals_of(result: StepsResult) -> tuple[Refusal | None, ...]:
     first = first_of(result.problem, result.published.mean, result.published.moments)
     parts, factors = parts_of(result), factors_of(result)
     found = {int(k): explained(result, first, int(k)) for k in set(parts[~result.given].argmax(axis=1))}
-    told = zip(result.given, result.privacy_is_known, parts, factors, strict=True)
+    told, merged = zip(result.given, result.privacy_is_known, parts, factors, strict=True), result.where.merged
     return tuple(
         None
         if given
         else replace(found[int(along.argmax())], factor=float(factor))
         if varies
-        else Refusal(Reason.CONSTANT)
-        for given, varies, along, factor in told
+        else Refusal(Reason.MERGED if place < len(merged) and merged[place] else Reason.CONSTANT)
+        for place, (given, varies, along, factor) in enumerate(told)
     )
 
 

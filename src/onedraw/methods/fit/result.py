@@ -129,10 +129,17 @@ class StepsResult(NormalEstimates):
         problem, sizes = self.problem, self.problem.sizes
         expected, mean = information_at(problem, self.where, self.published.step)
         if self.published.information is None:
-            return self._cautious(expected)
+            return self._cautious(self._alone(expected, mean))
         measured = symmetric(self.published.information, problem.size)
         scale = float(np.clip((expected * measured).sum() / (expected**2).sum(), 0.3, 2.0))
-        return _at_least(_drawn(measured, scale * expected, sizes.information_noise), LEAST_INFORMATION * mean)
+        drawn = self._alone(_drawn(measured, scale * expected, sizes.information_noise), mean)
+        return _at_least(drawn, LEAST_INFORMATION * mean)
+
+    def _alone(self, matrix: Array, mean: float) -> Array:
+        """Return the matrix with directions that no record has apart from all others."""
+        absent = self.where.absent
+        apart = np.where(absent[:, None] | absent, 0.0, matrix)
+        return np.asarray(apart + mean * np.diag(absent.astype(np.float64)))
 
     def _cautious(self, information: Array) -> Array:
         """Return a line's information with every second moment one deviation of its noise lower, at most halved.
@@ -155,7 +162,7 @@ class StepsResult(NormalEstimates):
             mean = information_at(problem, self.where, self.published.step)[1]
         measured = symmetric(self.published.covariance, problem.size)
         scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0 * problem.records))
-        drawn = _drawn(measured, scale * shape, problem.sizes.covariance_noise)
+        drawn = self._alone(_drawn(measured, scale * shape, problem.sizes.covariance_noise), scale * mean)
         return _at_least(drawn, LEAST_COVARIANCE * scale * mean)
 
     @property
@@ -179,7 +186,7 @@ class StepsResult(NormalEstimates):
     def specification(self) -> float:
         """Return the mean square, over coefficients, of what lies between the two averages over its noise: about 1 where
         shortening scores changes nothing, above where the estimate depends on how far scores are shortened."""
-        return self.specification_along(np.ones(self.problem.size, dtype=bool))
+        return self.specification_along(np.logical_not(self.where.absent))
 
     def specification_along(self, directions: Mask) -> float:
         """Return the specification test along these directions of the steps; NaN for none."""
@@ -189,7 +196,8 @@ class StepsResult(NormalEstimates):
 
     @property
     def dependence(self) -> str:
-        told = np.logical_not(self.where.weak)  # along the others steps do not settle, whatever far-out records do
+        # along the others steps do not settle, whatever far-out records do
+        told = np.logical_not(np.logical_or(self.where.weak, self.where.absent))
         short = self.problem.sizes.early_bound < SHORT_BOUND * math.sqrt(self.problem.size)
         found = self.specification_along(told)
         chosen = self.problem.factor < 1.0
@@ -304,9 +312,9 @@ class StepsResult(NormalEstimates):
     def estimand_of(self, target: str | None = None) -> str:
         """Return what is estimated, in words, about this column."""
         of = f" of {target}" if target else ""
-        return f"{self.problem.score.estimand}{of}" + (
-            "" if self.reached else ", with the influence of single records limited"
-        )
+        merged = ", rare levels counted with the first one" if self.where.merged.any() else ""
+        limited = "" if self.reached else ", with the influence of single records limited"
+        return f"{self.problem.score.estimand}{of}{merged}{limited}"
 
     @property
     def remark(self) -> str:
