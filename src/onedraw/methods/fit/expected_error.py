@@ -121,12 +121,8 @@ def is_given(
     """Return whether a column's coefficient is expected to be given an interval, with noise this many times smaller."""
     found = directions_of(problem, filled, correlation, quieter)
     across = 1 if problem.layout.columns > 1 else 0
-    if problem.score.continuous or not problem.sizes.design_noise:
-        # moments must stand out of their noise; where only the first were measured, directions that do not blur all others
-        if found.seen[across] < (DESIGN_FLOOR + LOWERED) * found.edge:
-            return False
-        if problem.score.continuous:
-            return True
+    if problem.score.continuous:
+        return bool(found.seen[across] >= (DESIGN_FLOOR + LOWERED) * found.edge)
     information, scores, _ = _record(problem.score, effect, noise)
     along = float(found.variance[across] / found.raised[across])
     noisy = problem.sizes.step_noise / math.sqrt(STEPS) / quieter
