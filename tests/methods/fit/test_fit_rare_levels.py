@@ -95,3 +95,10 @@ def test_directions_without_records_move_nothing_that_is_reported() -> None:
     assert moved.estimate == pytest.approx(result.estimate)
     assert moved.specification == pytest.approx(result.specification, rel=1e-6)
     assert moved.standard_errors == pytest.approx(result.standard_errors, rel=1e-6, nan_ok=True)
+
+
+def test_a_row_with_a_merged_level_has_no_interval() -> None:
+    result = run(planned("number"), table("number"))
+    rows = np.append(np.full(LEVELS, -1.0), 1.0) * np.ones((3, 1))
+    rows[1, 2], rows[2, RARE[0]] = 1.0, 1.0
+    assert np.isnan(result.reach(rows, 0.95)).tolist() == [False, False, True]

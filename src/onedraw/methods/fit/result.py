@@ -279,9 +279,14 @@ class StepsResult(NormalEstimates):
         return normal_multiplier(level, len(self.change))
 
     def reach(self, rows: Array, level: float) -> Array:
-        """Return how far the intervals of rows @ coefficients reach to each side; NaN for rows that are given none."""
+        """Return how far the intervals of rows @ coefficients reach to each side; NaN for rows that are given none.
+
+        Encoded rows with a level that was counted with the first one have none: nothing is known of what it adds.
+        """
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
-        return np.asarray(found.multiplier(level) * found.standard_errors)
+        merged = self.where.merged
+        has_merged = (rows[:, : len(merged)][:, merged] > 0.0).any(axis=1)
+        return np.where(has_merged, np.nan, found.multiplier(level) * found.standard_errors)
 
     # What is estimated.
 
