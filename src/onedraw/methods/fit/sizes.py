@@ -14,7 +14,7 @@ This is the longest B. β grows without limit as n grows, so the estimate tends 
 and b₀ are rounded from real tables of the half that `benchmarks/populations` sets aside for this.
 
 **How long scores are.** Most tables have shorter tails, and scores of the same length need less noise. N scores that are longer
-than B, by about γB each, move a coefficient by κγβN/√n sampling errors; on the tables of that half κ is 0.2 to 0.6 and γ 0.3 to
+than B, by about γB each, move a coefficient by κγβN/√n sampling errors; on the tables for deriving κ is 0.2 to 0.6 and γ 0.3 to
 1.5. Noise adds 2β√p/(μ√n). Both are alike where N = 2√p/(κγμ), about 8√p/μ, whatever n and the table are. `choose_factor`
 looks for that B by bisection, with noisy counts of longer scores (`TAIL_COUNTS`) at the start. Both directions of an error cost
 little: the sum is flat near its least value.
