@@ -30,6 +30,7 @@ import numpy as np
 from scipy import special, stats
 
 sys.path.insert(0, str(Path(__file__).parent))
+from cells import read_cells
 from populations.load import load
 
 PAGE = Path(__file__).parent / "results" / "regression_accuracy.md"
@@ -242,17 +243,6 @@ def answer_cells(folder: str) -> None:
 
 
 # The study.
-
-
-def read_cells(path: Path) -> list[dict[str, Any]]:
-    """Return the cells of a file; a last line that was cut off is left out."""
-    cells = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
-        try:
-            cells.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return cells
 
 
 def key_of(record: dict[str, Any]) -> tuple[Any, ...]:

@@ -40,6 +40,7 @@ from onedraw.methods.fit import AveragedSteps
 from onedraw.models import Gaussian
 
 sys.path.insert(0, str(Path(__file__).parent))
+from cells import read_cells
 from populations.load import Loaded, load
 
 RESULTS = Path(__file__).parent / "results" / "regression_coverage.md"
@@ -298,17 +299,6 @@ def list_cells(folder: Path, options: argparse.Namespace) -> list[Cell]:
         for epsilon in options.epsilon
     ]
     return sorted(cells, key=lambda cell: (cell.population.endswith("_wide"), cell.model == "median", cell.n > 10_000))
-
-
-def read_cells(path: Path) -> list[dict[str, Any]]:
-    """Return the cells of a file; a last line that was cut off is left out."""
-    cells = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
-        try:
-            cells.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return cells
 
 
 def run_study(options: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ import onedraw as od
 from onedraw.mechanisms import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import rare_levels
-from onedraw.models import Gaussian, Logistic, OrdinaryLeastSquares
+from onedraw.models import CountRegression, Gaussian, Logistic, OrdinaryLeastSquares, Quantile
 from onedraw.models.normal_estimates import Reason
 
 from .cases import run
@@ -102,3 +102,20 @@ def test_a_row_with_a_merged_level_has_no_interval() -> None:
     rows = np.append(np.full(LEVELS, -1.0), 1.0) * np.ones((3, 1))
     rows[1, 2], rows[2, RARE[0]] = 1.0, 1.0
     assert np.isnan(result.reach(rows, 0.95)).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("kind", ["number", "label", "count", "quantile"])
+def test_a_table_of_which_no_level_is_left_makes_nothing_fail(kind: str) -> None:
+    rows: dict[str, Any] = {**ROWS, "features": 3}
+    model: Any = {
+        "number": lambda: OrdinaryLeastSquares(**rows, response_bound=4.0), "label": lambda: Logistic(**rows),
+        "count": lambda: CountRegression(**rows, largest=8), "quantile": lambda: Quantile(**rows, level=0.5, response_bound=4.0),
+    }[kind]()  # fmt: skip
+    plan = calibrate(AveragedSteps(categories=((0, 3),)), model, BUDGET, n=N)
+    y = np.arange(N) % 2
+    result = run(plan, (-np.ones((N, 3)), y if kind == "label" else y.astype(float)))
+    assert result.where.merged.all()
+    assert result.given.tolist() == [False, False, False, True]
+    assert np.isfinite(result.estimate).all()
+    assert {refusal.reason for refusal in result.refusals if refusal} == {Reason.MERGED}
+    assert result.dependence

@@ -37,7 +37,7 @@ NARROW = 0.25
 ALIKE = 0.8
 """Correlation from which on a column is said to repeat another one."""
 
-FACTORS = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
+EPSILON_FACTORS = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
 """Multiples of ε that are tried as a remedy."""
 
 SHORT_BOUND = 0.75
@@ -112,12 +112,12 @@ def parts_of(result: StepsResult, quieter: float = 1.0) -> Array:
 
 
 def factors_of(result: StepsResult) -> Array:
-    """Return about how many times ε would give each coefficient an interval; infinity where none of `FACTORS` does."""
+    """Return about how many times ε would give each coefficient an interval; infinity where none of `EPSILON_FACTORS` does."""
     from .result import WEAK_SHARE
 
     largest = WEAK_SHARE if result.problem.score.continuous else LARGEST_PRIOR
     factors = np.full(len(result.change), math.inf)
-    for factor in reversed(FACTORS):
+    for factor in reversed(EPSILON_FACTORS):
         if factor >= result.problem.shortage:
             factors[parts_of(result, factor).sum(axis=1) <= largest] = factor
     return factors
