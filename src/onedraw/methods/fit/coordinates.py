@@ -121,6 +121,8 @@ class First:
     """Standard deviation of an entry on the diagonal of the second moments."""
     values: Array
     axes: Array
+    stretch: Array
+    """What brings each direction to unit variance, 0 for one that no record has."""
     across: Array
     """Second moments of the columns with the response."""
     merged: Mask
@@ -182,7 +184,7 @@ def first_of(problem: StepsProblem, mean: Array | None, moments: Array) -> First
         unit, slopes = math.sqrt(left), kept
     else:
         unit, slopes = _response_deviation(problem, float(centre[d]), total), np.zeros(d)
-    return First(centre, root, slopes, float(centre[d]), unit, noise, values, axes, second[:d, d], merged)
+    return First(centre, root, slopes, float(centre[d]), unit, noise, values, axes, stretch, second[:d, d], merged)
 
 
 def rare_levels(problem: StepsProblem, moments: Array, edge: float) -> Mask:
@@ -211,9 +213,8 @@ def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where
     """Return the coordinates of the steps and their start."""
     d, sizes, score = problem.layout.columns, problem.sizes, problem.score
     if design is None:
-        values, axes, noise, edge = first.values, first.axes, first.noise, first.edge
+        values, axes, stretch, noise, edge = first.values, first.axes, first.stretch, first.noise, first.edge
         floor = FLOOR[score.kind] * edge
-        stretch = np.where(first.absent, 0.0, 1.0 / np.sqrt(np.maximum(values, floor)))
         root, across = axes * stretch, (axes * stretch).T @ first.across / first.unit
         shrink_by = noise**2 / 2.0 * float(np.sum(stretch**2)) / first.unit**2
         residual = 1.0
