@@ -223,7 +223,7 @@ def measure_cell(folder: str, cell: Cell, samples: int, seed: int, raw: Path | N
         sampling, privacy = (np.sqrt(np.diag(part)) for part in result.parts)
         values = {
             "estimate": result.estimate, "error": np.sqrt(np.diag(result.covariance)), "sampling": sampling,
-            "privacy": privacy, "given": result.given, "reached": result.reached,
+            "privacy": privacy, "given": result.given, "reached": result.reached and not result.where.merged.any(),
             "plain": missing if plain is None else plain[0], "plain_error": missing if plain is None else plain[1],
             "specification": result.specification, "limited": result.limited,
             "share_limited": result.share_limited[0],

@@ -103,16 +103,35 @@ def measure(
     ``total(statistic, *public)`` is an exact sum over the n records; ``numbers`` are ``mean_noise``, ``moments_noise`` and
     ``moment_radius``.
     """
-    mean = None
-    if numbers["mean_noise"]:
-        sums = total(ColumnSums(columns.layout, columns.response), MEAN_STEPS)
-        mean = noise.vector(sums, MEAN_STEPS, numbers["mean_noise"]) / n
+    mean = measure_mean(total, n, columns, numbers["mean_noise"], noise)
     if not numbers["moments_noise"]:
         return mean, None
+    return mean, measure_moments(total, n, columns, columns.centre(mean), numbers, noise)
+
+
+def measure_mean(
+    total: Callable[..., Integers], n: int, columns: MomentColumns, scale: float, noise: Noise
+) -> Array | None:
+    """Return the mean of the columns with noise of this ``scale`` on their sum; None if it is 0."""
+    if not scale:
+        return None
+    sums = total(ColumnSums(columns.layout, columns.response), MEAN_STEPS)
+    return noise.vector(sums, MEAN_STEPS, scale) / n
+
+
+def measure_moments(
+    total: Callable[..., Integers],
+    n: int,
+    columns: MomentColumns,
+    centre: Array,
+    numbers: Mapping[str, float],
+    noise: Noise,
+) -> Array:
+    """Return second moments about a published point, with their noise, as a lower triangle."""
     radius = numbers["moment_radius"]
     steps = gram_steps(radius**2, n)
-    sums = total(SecondMoments(columns.layout, columns.response), steps, columns.centre(mean), radius)
-    return mean, noise.triangle(sums, steps**2, numbers["moments_noise"])
+    sums = total(SecondMoments(columns.layout, columns.response), steps, centre, radius)
+    return noise.triangle(sums, steps**2, numbers["moments_noise"])
 
 
 @dataclass

@@ -93,6 +93,30 @@ def test_records_of_one_person_are_audited_as_one_record() -> None:
     assert examine(case_for(plan), thorough=False).passed
 
 
+@pytest.fixture(scope="module")
+def scarce() -> Any:
+    """Return a plan whose columns' mean would drown, so that the response's is measured alone."""
+    plan = calibrate(AveragedSteps(), MODELS["least-squares"], BUDGET, n=400)
+    assert plan.parameters["level_noise"] > 0.0 == plan.parameters["mean_noise"]
+    return plan
+
+
+def test_mean_of_the_response_alone_is_audited_with_the_rest(scarce: Any) -> None:
+    case = steps_case(scarce)
+    found = examine(case, thorough=True)
+    assert found.passed
+    assert 1.0 - 1e-6 <= found.gap < 1.002
+    assert case.replayed() == ()
+
+
+def test_half_the_sensitivity_of_the_response_is_caught(scarce: Any) -> None:
+    """The planted fault: noise for half of what a response moves."""
+    case = steps_case(scarce)
+    assert case.running(level_noise=0.5).profile(case.pairs[0]).breaks(case.promise) is not None
+    found = replay_steps(scarce, program=changed(level_noise=0.5))
+    assert "the level got noise of another size than the plan's" in found
+
+
 # Scores added up by person
 
 
@@ -221,6 +245,21 @@ class Unshortened(ClippedScores):
 
     def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, *public: Any) -> Any:
         return super().block(z, y, weight, steps, 8.0 * radius, *public)
+
+
+class Unweighted(ClippedScores):
+    """The planted fault: classes are shortened whichever class a record has. It moves no promise, but the estimate."""
+
+    def _weights(self, z: Any, slope: Any, bound: Any) -> Any:
+        return 1.0
+
+
+def test_program_that_shortens_classes_without_weights_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned("logistic")
+    short = plan.mechanism.plan(plan.request, {**plan.parameters, "step_bound": 0.4, "covariance_radius": 0.4})
+    assert replay_steps(short) == []
+    monkeypatch.setattr(running, "ClippedScores", Unweighted)
+    assert "the step is not the sum that the plan declares" in replay_steps(short)
 
 
 @pytest.mark.parametrize("statistic", [HalfShares, Unshortened])

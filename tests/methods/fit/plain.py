@@ -77,6 +77,9 @@ class Plain:
         # first coordinates
         both = np.column_stack([self.v, self.r])
         centre = np.zeros(d + 1)
+        if q["level_noise"]:
+            level = noise.vector([self.r.sum()], 1.0, q["level_noise"]) / n
+            centre[d] = np.clip(level[0], -1.0, 1.0)
         if q["mean_noise"]:
             centre = np.clip(noise.vector(both.sum(axis=0), 1.0, q["mean_noise"]) / n, -1.0, 1.0)
         second = self.squares(both - centre, "moments", q["moment_radius"], noise) / n
@@ -127,7 +130,7 @@ class Plain:
         # both series of steps
         theta, early = self.series(self.begin, q["early_bound"], q["early_noise"], 12, 4, noise)
         _, step = self.series(theta, q["step_bound"], q["step_noise"], 30, 0, noise)
-        scores = self.scores(step)
+        scores = self.scores(step) * self.weights(step, q["step_bound"])[:, None]
         if q["count_noise"]:
             noise.vector([0.0], 1.0, q["count_noise"])  # the count moves neither estimate nor errors
         return self.result(centre, root, early, step, scores, noise)
@@ -193,6 +196,13 @@ class Plain:
             psi = ((self.r + 1.0) * self.largest / 2.0 - rate) / self.scale
         return self.z * psi[:, None]
 
+    def weights(self, theta: Array, bound: float) -> Array:
+        """Return how much of each record counts: of classes, so that neither class could make its score longer than B."""
+        if self.kind != "label":
+            return np.ones(self.n)
+        chance = special.expit(self.z @ theta)
+        return np.minimum(1.0, bound / (np.linalg.norm(self.z, axis=1) * np.maximum(chance, 1.0 - chance)))
+
     def expected(self, theta: Array) -> tuple[Array, float]:
         """Return the information that moments imply for all records, and its mean weight."""
         diagonal = np.append(self.spread, 1.0)
@@ -220,7 +230,8 @@ class Plain:
             values, axes = np.linalg.eigh(matrix)
             matrix = axes @ np.diag(np.maximum(values, 0.0 if self.linear else 0.1 * mean)) @ axes.T
             doubt = np.diag((mean * self.doubt) ** 2) / damping
-            gradient = deviates.vector(cut(self.scores(theta), bound).sum(axis=0), 1.0, noise)
+            weighted = self.scores(theta) * self.weights(theta, bound)[:, None]
+            gradient = deviates.vector(cut(weighted, bound).sum(axis=0), 1.0, noise)
             move = np.linalg.solve(damping * matrix @ matrix + doubt, matrix @ gradient)
             if not self.linear:
                 move /= max(1.0, math.sqrt(move[:-1] @ (self.spread * move[:-1]) + move[-1] ** 2))
@@ -242,10 +253,14 @@ class Plain:
             if self.kind == "quantile":
                 w = (np.abs((self.r - self.centre) / self.unit - self.z @ step) <= 0.5) * 1.0
             else:
-                w = np.minimum(self.curvature(self.z @ step), 4.0)
+                w = np.minimum(self.curvature(self.z @ step) * self.weights(step, q["step_bound"]), 4.0)
             rows = self.z * np.sqrt(w)[:, None]
             measured = self.squares(rows, "information", q["information_radius"], noise)
-            information = at_least(towards(measured, expected, (0.3, 2.0), q["information_noise"]), 0.01 * mean)
+            information = towards(measured, expected, (0.3, 2.0), q["information_noise"])
+            if self.kind != "quantile":  # half a deviation of its noise lower, at most halved
+                values, axes = np.linalg.eigh(information)
+                information = (axes * np.maximum(values - 0.5 * q["information_noise"], values / 2.0)) @ axes.T
+            information = at_least(information, 0.01 * mean)
         measured = self.squares(scores, "covariance", q["covariance_radius"], noise)
         shape, weight = information, mean if self.kind != "quantile" else n * 1.0
         if self.kind == "quantile":
@@ -274,7 +289,10 @@ class Plain:
 def towards(measured: Array, shape: Array, ends: tuple[float, float], noise: float) -> Array:
     p, target = len(shape), np.clip(np.sum(measured * shape) / np.sum(shape**2), *ends) * shape
     far = float(np.sum((measured - target) ** 2))
-    return target + max(0.0, 1.0 - noise**2 * p * (p + 1) / 2.0 / max(far, 1e-300)) * (measured - target)
+    share = max(0.0, 1.0 - noise**2 * p * (p + 1) / 2.0 / max(far, 1e-300))
+    values, axes = np.linalg.eigh(measured - target)
+    visible = np.sqrt(np.maximum(values**2 - 2.0 * p * noise**2, 0.0))
+    return target + (axes * np.sign(values) * np.maximum(share * np.abs(values), visible)) @ axes.T
 
 
 def at_least(matrix: Array, least: float) -> Array:

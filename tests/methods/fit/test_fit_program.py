@@ -76,7 +76,7 @@ def departures(plan: Plan, tables: Any) -> list[float]:
     numbers = problem.with_bound(np.array(counts) if counts else None).sizes
     one = running.vector_steps(1.0, problem.n)
     lattice = {
-        "mean": 2.0**30, "tail": one, "count": one,
+        "level": 2.0**30, "mean": 2.0**30, "tail": one, "count": one,
         "early": running.vector_steps(numbers.early_bound, problem.n),
         "step": running.vector_steps(numbers.step_bound, problem.n),
     }  # fmt: skip
@@ -93,7 +93,7 @@ def departures(plan: Plan, tables: Any) -> list[float]:
 
 def parts_of(plan: Plan) -> list[tuple[str, int]]:
     times = {"tail": 3, "early": 12, "step": 30}
-    order = ("mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
+    order = ("level", "mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
     return [(name, times.get(name, 1)) for name in order if plan.parameters[f"{name}_noise"]]
 
 
@@ -279,3 +279,45 @@ def test_fit_agrees_with_plain_numpy(kind: str, epsilon: float) -> None:
     assert np.abs(result.estimate - plain.estimate).max() <= (5e-3 if kind == "quantile" else 1e-3) * error.min()
     assert sampling == pytest.approx(plain.sampling, rel=1e-3)
     assert privacy == pytest.approx(plain.privacy, rel=1e-2 if kind == "quantile" else 1e-3)
+
+
+# The response's mean alone
+
+
+SCARCE = od.ApproxDP(2.0, 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["number", "label", "quantile"])
+def test_level_is_measured_alone_where_the_mean_would_drown(kind: str) -> None:
+    plan = plan_of(kind, 400, SCARCE)
+    assert plan.parameters["level_noise"] > 0.0 == plan.parameters["mean_noise"]
+    assert plan.parameters["level_noise"] / 400 <= 0.1 * (1.0 + 1e-9)
+    assert replay_steps(plan, [table_of(kind, 400)]) == []
+    X, y = table_of(kind, 400)
+    ends_of = [(X, np.append(ends(kind, side), y[1:])) for side in (1, -1)]
+    moved = departures(plan, ends_of)
+    assert moved[0] == pytest.approx(1.0, abs=1e-6)
+    assert max(moved) <= 1.0 + 1e-12
+    plain = Plain(kind, X, responses_of(kind, y), plan.parameters, level=0.3, largest=8, bound=4.0)
+    plan = plan_of(kind, 400, SCARCE, level=0.3)
+    fitted = plain.fit(Deviates(11)).estimate
+    found = run(plan, (X, y), noise=Deviates(11))
+    assert np.abs(found.estimate - fitted).max() <= 0.02 * np.abs(fitted).max()
+
+
+def test_response_far_from_the_middle_of_its_range_is_no_scatter() -> None:
+    """Its unit stays near the residuals' deviation, 0.05 of a half-range, and the noise of the level, not near its distance, 0.8."""
+    plan, (X, _) = plan_of("number", 400, SCARCE), table_of("number", 400)
+    rng = np.random.default_rng(4)
+    y = 3.2 + 0.2 * X[:, 0] + 0.2 * rng.standard_normal(400)
+    units = [run(plan, (X, y), seed).where.unit for seed in range(5)]
+    assert max(units) < 0.4
+    without = {**plan.parameters, "level_noise": 0.0}
+    blind = plan.mechanism.plan(plan.request, without)
+    assert min(run(blind, (X, y), seed).where.unit for seed in range(5)) > 0.5
+
+
+def test_plans_from_before_the_level_are_read() -> None:
+    plan = plan_of("number", N)
+    stored = {name: value for name, value in plan.parameters.items() if name != "level_noise"}
+    assert plan.mechanism.plan(plan.request, stored).parameters == plan.parameters

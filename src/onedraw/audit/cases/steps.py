@@ -22,7 +22,7 @@ from onedraw import models
 from onedraw.arrays import Array, Integers
 from onedraw.mechanisms import Plan
 from onedraw.methods.fit import AveragedSteps
-from onedraw.methods.fit.coordinates import First, Where, first_of, where_of
+from onedraw.methods.fit.coordinates import First, Where, centre_of, first_of, where_of
 from onedraw.methods.fit.run import Stages
 from onedraw.methods.fit.sizes import choose_factor
 from onedraw.methods.fit.steps import walk
@@ -88,8 +88,8 @@ class DeclaredSteps(Declared):
         z = (self.rows - where.mean) @ where.root
         return np.column_stack([z, np.ones(len(z))]) if self.plan.model.features.intercept else z
 
-    def scores(self, where: Where, theta: Array) -> Array:
-        """Return z·ψ of every record."""
+    def scores(self, where: Where, theta: Array, bound: float = math.inf) -> Array:
+        """Return z·ψ of every record, of classes weighted so that neither class could make it longer than ``bound``."""
         z, model = self.coordinates(where), self.plan.model
         u = z @ theta
         match model:
@@ -101,17 +101,24 @@ class DeclaredSteps(Declared):
                 psi = self.response * special.expit(-self.response * u)
             case _:
                 psi = (self.response - where.centre) / where.unit - u
-        return np.asarray(z * (psi / where.score_scale)[:, None])
+        return np.asarray(z * (self.weights(z, u, bound) * psi / where.score_scale)[:, None])
+
+    def weights(self, z: Array, u: Array, bound: float) -> Array:
+        """Return how much of a record of one of two classes counts; 1 of others."""
+        if not isinstance(self.plan.model, models.Logistic):
+            return np.ones(len(z))
+        longest = _lengths(z) * np.maximum(special.expit(u), special.expit(-u))
+        return np.asarray(np.minimum(1.0, bound / np.maximum(longest, 1e-300)))
 
     def of_persons(self, where: Where, theta: Array, longest: float) -> Array:
         """Return what is squared for the covariance: every record's scores, or the sums of every person's."""
-        scores = self.scores(where, theta)
+        scores = self.scores(where, theta, longest)
         if not self.plan.mechanism.by_person:
             return scores
         whose, sums = owners_in(len(scores)), shortened(scores, longest)
         return np.array([sums[whose == owner].sum(axis=0) for owner in np.unique(whose[whose >= 0])])
 
-    def informing(self, where: Where, theta: Array) -> Array:
+    def informing(self, where: Where, theta: Array, bound: float) -> Array:
         """Return √w·z of every record."""
         z, model = self.coordinates(where), self.plan.model
         u = z @ theta
@@ -122,7 +129,7 @@ class DeclaredSteps(Declared):
                 near = np.abs((self.response - where.centre) / where.unit - u) <= WINDOW
                 w = np.where(near, 0.5 / WINDOW, 0.0)
             case _:
-                w = special.expit(u) * special.expit(-u)
+                w = special.expit(u) * special.expit(-u) * self.weights(z, u, bound)
         return np.asarray(z * np.sqrt(w)[:, None])
 
 
@@ -188,12 +195,14 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     def squares(name: str, rows: Callable[[], Array], radius: float) -> Array | None:
         return add(name, lambda: lower_triangle(shortened(rows(), radius)), radius, True)
 
+    level = add("level", lambda: np.array([declared.response.sum()]), 1.0, False)
+    level = None if level is None else level / problem.n
     mean = add("mean", lambda: np.asarray(declared.columns.sum(axis=0)), 1.0, False)
     mean = None if mean is None else mean / problem.n
-    centre = problem.moment_columns.centre(mean)
+    centre = centre_of(problem, mean, level)
     moments = squares("moments", lambda: declared.columns - centre, numbers["moment_radius"])
     assert moments is not None
-    first = first_of(problem, mean, moments)
+    first = first_of(problem, centre, moments)
     design = squares("design", lambda: declared.design(first), numbers["design_radius"])
     where = where_of(problem, first, design)
     counts: list[Array] = []
@@ -216,14 +225,16 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     def gradient(theta: Array, bound: float, noise: float) -> Array:
         name = next(names)
         most = numbers[f"{name}_bound"]
-        answer = add(name, lambda: np.asarray(shortened(declared.scores(where, theta), most).sum(axis=0)), most, False)
+        answer = add(
+            name, lambda: np.asarray(shortened(declared.scores(where, theta, most), most).sum(axis=0)), most, False
+        )
         assert answer is not None
         return answer
 
     theta = walk(problem, where, gradient).step
     add("count", longer(theta, FAR * numbers["step_bound"]), 1.0, False)
-    squares("information", lambda: declared.informing(where, theta), numbers["information_radius"])
     bound = numbers["step_bound"]
+    squares("information", lambda: declared.informing(where, theta, bound), numbers["information_radius"])
     squares("covariance", lambda: declared.of_persons(where, theta, bound), numbers["covariance_radius"])
     return found
 
@@ -238,7 +249,18 @@ class StepsCase(staged.StagedCase):
 
     noises: ClassVar[tuple[str, ...]] = tuple(
         f"{part}_noise"
-        for part in ("mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
+        for part in (
+            "level",
+            "mean",
+            "moments",
+            "design",
+            "tail",
+            "early",
+            "step",
+            "count",
+            "information",
+            "covariance",
+        )
     )
 
     @property
@@ -257,6 +279,7 @@ class StepsCase(staged.StagedCase):
             return staged.matrix(numbers[radius] ** 2, rows, pure=False)
 
         return {
+            "level": (2.0, 1, None),
             "mean": mean,
             "moments": squares("moment_radius", mean[1]),
             "design": squares("design_radius", mean[1]),

@@ -27,6 +27,10 @@ FLOOR = {"number": 0.4, "quantile": 0.4, "label": 0.8, "count": 0.8}
 DESIGN_FLOOR, LEAST_VARIANCE = 0.7, 0.02
 """Eigenvalues of the second ones are raised to this share of their edge, and to this variance at least."""
 
+LEAST_DEVIATIONS = 2.0
+"""Deviations of its own noise by which a direction's second moment must exceed 0, or noise alone would often seem to be one. With
+eight columns or more `DESIGN_FLOOR` of the edge is farther."""
+
 LEAST_SPREAD = 0.25
 """… and a direction's second moment is taken to be at least this share of the edge."""
 
@@ -85,8 +89,7 @@ class StepsProblem:
         if score.continuous:
             if not sizes.design_noise:
                 return DESIGN_FLOOR * LARGEST_DESIGN_EDGE[score.kind]
-            edge = sizes.design_noise * math.sqrt(self.layout.columns + 1.0) / self.n
-            return DESIGN_FLOOR * edge
+            return float(least_told(sizes.design_noise / self.n, self.layout.columns))
         information = score.information if score.kind != "count" else 1.0
         noise = sizes.step_noise / math.sqrt(STEPS) / (self.n * information)
         return noise / (PLAUSIBLE * math.sqrt(LARGEST_PRIOR / (1.0 - LARGEST_PRIOR)))
@@ -166,10 +169,18 @@ class Where:
     """Those columns."""
 
 
-def first_of(problem: StepsProblem, mean: Array | None, moments: Array) -> First:
-    """Return the first coordinates and a line for the response."""
-    d, sizes, n, kind = problem.layout.columns, problem.sizes, problem.n, problem.score.kind
+def centre_of(problem: StepsProblem, mean: Array | None, level: Array | None) -> Array:
+    """Return the point that the first moments are about: the published mean, or the public middle of the columns with the
+    response's published level."""
     centre = problem.moment_columns.centre(mean)
+    if level is not None:
+        centre[-1] = min(max(float(level[0]), -1.0), 1.0)
+    return centre
+
+
+def first_of(problem: StepsProblem, centre: Array, moments: Array) -> First:
+    """Return the first coordinates and a line for the response, from moments about ``centre``."""
+    d, sizes, n, kind = problem.layout.columns, problem.sizes, problem.n, problem.score.kind
     second = symmetric(moments, d + 1) / n
     noise = sizes.moments_noise / n
     floor = FLOOR[kind] * noise * math.sqrt(d + 1)
@@ -185,6 +196,11 @@ def first_of(problem: StepsProblem, mean: Array | None, moments: Array) -> First
     else:
         unit, slopes = _response_deviation(problem, float(centre[d]), total), np.zeros(d)
     return First(centre, root, slopes, float(centre[d]), unit, noise, values, axes, stretch, second[:d, d], merged)
+
+
+def least_told(noise: Any, columns: int) -> Any:
+    """Return the second moment that a direction needs, in measured coordinates, to be told from noise of this deviation."""
+    return noise * max(DESIGN_FLOOR * math.sqrt(columns + 1.0), LEAST_DEVIATIONS)
 
 
 def rare_levels(problem: StepsProblem, moments: Array, edge: float) -> Mask:
@@ -234,7 +250,7 @@ def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where
         doubt = np.full(d, min(float(doubt.max()) if design is not None else 0.3, 0.5))
     doubt = np.append(doubt, [0.05 if score.linear else doubt[0]] * problem.layout.intercept)
     last = np.zeros(int(problem.layout.intercept), dtype=bool)
-    weak = np.append((values < DESIGN_FLOOR * edge) & ~first.absent, last)
+    weak = np.append((values < least_told(noise, d)) & ~first.absent, last)
     unit, score_scale, start = _start(problem, first, kept, residual, np.sqrt(raised) * (axes.T @ first.slopes), design)
     return Where(
         first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, doubt,

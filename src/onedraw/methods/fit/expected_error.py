@@ -23,7 +23,7 @@ from scipy import special
 
 from onedraw.arrays import Array
 
-from .coordinates import DESIGN_FLOOR, FLOOR, LARGEST_PRIOR, LEAST_VARIANCE, PLAUSIBLE, StepsProblem
+from .coordinates import DESIGN_FLOOR, FLOOR, LARGEST_PRIOR, LEAST_VARIANCE, PLAUSIBLE, StepsProblem, least_told
 from .scores import NODES, WEIGHTS, Score
 from .sizes import FACTORS, STEPS
 
@@ -122,7 +122,9 @@ def is_given(
     found = directions_of(problem, filled, correlation, quieter)
     across = 1 if problem.layout.columns > 1 else 0
     if problem.score.continuous:
-        return bool(found.seen[across] >= (DESIGN_FLOOR + LOWERED) * found.edge)
+        columns = problem.layout.columns
+        told = least_told(found.edge / math.sqrt(columns + 1.0), columns)
+        return bool(found.seen[across] >= told + LOWERED * found.edge)
     information, scores, _ = _record(problem.score, effect, noise)
     along = float(found.variance[across] / found.raised[across])
     noisy = problem.sizes.step_noise / math.sqrt(STEPS) / quieter

@@ -98,9 +98,7 @@ class AveragedSteps(FitMechanism):
                 f"With n = {request.n:,} and {request.budget}, noise hides the moments of {setting.layout.columns} column(s) "
                 f"that averaged steps start from. Use more records or a larger ε{_instead(request.model)}."
             )
-        level = (
-            setting.score.scale * numbers.mean_noise / request.n
-        )  # 0 where the mean drowns so far that it is left out
+        level = setting.score.scale * (numbers.mean_noise or numbers.level_noise) / request.n
         counts = setting.score.kind == "count" and setting.layout.intercept
         if counts and not 0.0 < level <= LARGEST_COUNT_NOISE:
             raise PromiseRefused(
@@ -169,7 +167,7 @@ class AveragedSteps(FitMechanism):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         setting, numbers = self.setting(plan.request), plan.parameters
         sizes = {
-            "mean": setting.columns.count, "moments": setting.columns.entries, "design": setting.columns.entries,
+            "level": 1, "mean": setting.columns.count, "moments": setting.columns.entries, "design": setting.columns.entries,
             "tail": TAIL_COUNTS, "early": setting.size, "step": setting.size, "count": 1,
             "information": setting.triangle, "covariance": setting.triangle,
         }  # fmt: skip

@@ -17,7 +17,7 @@ from scipy import special
 from onedraw.arrays import Array
 from onedraw.models.normal_estimates import Reason, Refusal
 
-from .coordinates import DESIGN_FLOOR, LARGEST_PRIOR, First, first_of
+from .coordinates import LARGEST_PRIOR, First, least_told
 
 if TYPE_CHECKING:
     from .result import StepsResult
@@ -83,7 +83,7 @@ def refusals_of(result: StepsResult) -> tuple[Refusal | None, ...]:
     """Return why each coefficient has no interval, None for those that have one."""
     if result.given.all():
         return (None,) * len(result.change)
-    first = first_of(result.problem, result.published.mean, result.published.moments)
+    first = result.first
     parts, factors = parts_of(result), factors_of(result)
     found = {int(k): explained(result, first, int(k)) for k in set(parts[~result.given].argmax(axis=1))}
     told, merged = zip(result.given, result.privacy_is_known, parts, factors, strict=True), result.where.merged
@@ -105,7 +105,7 @@ def parts_of(result: StepsResult, quieter: float = 1.0) -> Array:
     if not result.problem.score.continuous:
         return result.prior_parts(quieter)
     where = result.where
-    weak = where.spread < DESIGN_FLOOR * math.sqrt(2.0) * where.doubt[: len(where.spread)] / quieter
+    weak = where.spread < least_told(where.spread_noise / quieter, len(where.spread))
     squares = result.change**2
     carried = squares * np.append(weak, np.zeros(squares.shape[1] - len(weak)))
     return np.asarray(carried / np.maximum(squares.sum(axis=1), 1e-300)[:, None])

@@ -37,8 +37,10 @@ from .coordinates import (
     LARGEST_PRIOR,
     PLAUSIBLE,
     PLAUSIBLE_LEVEL,
+    First,
     StepsProblem,
     Where,
+    centre_of,
     encoded_map,
     first_of,
     where_of,
@@ -47,7 +49,7 @@ from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
 
-PARTS = ("mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
+PARTS = ("level", "mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
 
 WEAK_SHARE = 0.05
 """A coefficient of a line or a quantile has no interval if directions whose moments may be noise carry more than this share of it; of others
@@ -61,6 +63,10 @@ one deviation. Tails that fall faster leave fewer."""
 LARGEST_ALLOWANCE = 2.0
 """Deviations of the noise, in the norm of all coefficients together, that the allowance is at most where counts chose the bound."""
 
+CAUTION = {"label": 0.5, "count": 0.5, "quantile": 0.0}
+"""Deviations of its noise by which measured information is lowered: where it changes with the coefficients, steps go little along a direction whose information is much
+less than expected, so that a lucky draw would promise more than they found. A whole deviation covers more than it says."""
+
 LEAST_INFORMATION, LEAST_COVARIANCE = 0.01, 0.1
 """Eigenvalues of the information and of the covariance are raised to these shares of what is expected."""
 
@@ -69,6 +75,8 @@ LEAST_INFORMATION, LEAST_COVARIANCE = 0.01, 0.1
 class StepsPublished:
     """The numbers as they leave; matrices as lower triangles, row by row."""
 
+    level: Array | None
+    """Of the response, where the mean of all columns would drown."""
     mean: Array | None
     moments: Array
     design: Array | None
@@ -104,8 +112,13 @@ class StepsResult(NormalEstimates):
     def of(cls, problem: StepsProblem, published: StepsPublished) -> StepsResult:
         """Return the result for encoded rows, responses in their declared unit."""
         problem = problem.with_bound(published.tail)
-        where = where_of(problem, first_of(problem, published.mean, published.moments), published.design)
+        where = where_of(problem, _first(problem, published), published.design)
         return cls(problem, published, where, *encoded_map(problem, where))
+
+    @property
+    def first(self) -> First:
+        """Return the coordinates in which second moments were measured first."""
+        return _first(self.problem, self.published)
 
     def in_units(self, change: Array, scale: Array, shift: Array) -> StepsResult:
         """Return the same for scale·(change @ θ) + shift."""
@@ -133,7 +146,9 @@ class StepsResult(NormalEstimates):
         measured = symmetric(self.published.information, problem.size)
         scale = float(np.clip((expected * measured).sum() / (expected**2).sum(), 0.3, 2.0))
         drawn = self._alone(_drawn(measured, scale * expected, sizes.information_noise), mean)
-        return _at_least(drawn, LEAST_INFORMATION * mean)
+        return _at_least(
+            _lowered(drawn, CAUTION[problem.score.kind] * sizes.information_noise), LEAST_INFORMATION * mean
+        )
 
     def _alone(self, matrix: Array, mean: float) -> Array:
         """Return the matrix with directions that no record has apart from all others."""
@@ -345,11 +360,27 @@ class StepsResult(NormalEstimates):
         )
 
 
+def _first(problem: StepsProblem, published: StepsPublished) -> First:
+    return first_of(problem, centre_of(problem, published.mean, published.level), published.moments)
+
+
 def _drawn(measured: Array, towards: Array, noise: float) -> Array:
-    """Return a noisy matrix drawn towards another one, by as much of their difference as noise explains."""
-    p, difference = len(measured), measured - towards
-    kept = max(0.0, 1.0 - noise**2 * p * (p + 1) / 2.0 / max(float((difference**2).sum()), 1e-300))
-    return np.asarray(towards + kept * difference)
+    """Return a noisy matrix drawn towards another one, by as much of their difference as noise explains.
+
+    Every eigenvalue of the difference keeps the share of James and Stein (1961), or more if it stands out of the noise's spectrum,
+    which ends at noise·√(2p): √(d² − 2p·noise²) is then best (Donoho, Gavish, Johnstone 2018, for Frobenius's norm).
+    """
+    p = len(measured)
+    values, axes = np.linalg.eigh(measured - towards)
+    kept = max(0.0, 1.0 - noise**2 * p * (p + 1) / 2.0 / max(float((values**2).sum()), 1e-300))
+    outside = np.sqrt(np.maximum(values**2 - 2.0 * p * noise**2, 0.0))
+    return np.asarray(towards + (axes * np.sign(values) * np.maximum(kept * np.abs(values), outside)) @ axes.T)
+
+
+def _lowered(matrix: Array, by: float) -> Array:
+    """Return the matrix with eigenvalues lower by this much, at most halved."""
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes * np.maximum(values - by, values / 2.0)) @ axes.T)
 
 
 def _at_least(matrix: Array, least: float) -> Array:

@@ -20,13 +20,13 @@ from onedraw.data.sums import check_room
 from onedraw.models.moments.measured import SecondMoments
 from onedraw.models.sums.exact_sums import SummedTarget, gram_steps, share_bits
 from onedraw.plans import Plan
-from onedraw.samplers.fit import measure
+from onedraw.samplers.fit import MEAN_STEPS, measure_mean, measure_moments
 from onedraw.samplers.noise import Noise, NoisySampler
 from onedraw.samplers.padding import PASSES, Padding, constant_work
 from onedraw.samplers.randomness import OPERATING_SYSTEM
 from onedraw.samplers.sampler import Sample
 
-from .coordinates import StepsProblem, Where, first_of, where_of
+from .coordinates import StepsProblem, Where, centre_of, first_of, where_of
 from .result import FAR, StepsPublished, StepsResult
 from .sizes import EARLY_STEPS, STEPS, TAIL_COUNTS, StepNumbers, choose_factor
 from .steps import walk
@@ -38,6 +38,7 @@ from .sums import (  # fmt: skip
     PersonCovariance,
     RecordScores,
     Responses,
+    ResponseSum,
     ScoreCovariance,
     StepRows,
 )
@@ -81,7 +82,7 @@ class FitBySteps(NoisySampler):
         )
         check_room(n, ClippedScores(problem.score), vector_steps(sizes.step_bound, n), sizes.step_bound, None, None)
         radius = sizes.covariance_radius
-        check_room(n, ScoreCovariance(problem.score), gram_steps(radius**2, n), radius, None, None)
+        check_room(n, ScoreCovariance(problem.score), gram_steps(radius**2, n), radius, None, None, None)
         return privacy.AsRun(plan.guarantee.promise)
 
     def entropy(self, plan: Plan) -> str:
@@ -107,7 +108,7 @@ def passes_of(problem: StepsProblem) -> int:
     """Return the passes over the records that a fit takes."""
     sizes = problem.sizes
     noises = (
-        sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
+        sizes.level_noise, sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
         sizes.count_noise, sizes.information_noise, sizes.covariance_noise,
     )  # fmt: skip
     by_person = passes_by_person(problem.n, problem.size) - 1 if problem.persons else 0
@@ -126,9 +127,14 @@ class Stages:
         """Return everything that is published."""
         problem = self.target.problem
         sizes, records = problem.sizes, self.target.records
-        mean, moments = measure(records.sum, problem.n, problem.moment_columns, problem.numbers, self.noise)
-        assert moments is not None
-        first, design = first_of(problem, mean, moments), None
+        columns, level = problem.moment_columns, None
+        if sizes.level_noise:
+            summed = records.sum(ResponseSum(), MEAN_STEPS)
+            level = self.noise.vector(summed, MEAN_STEPS, sizes.level_noise) / problem.n
+        mean = measure_mean(records.sum, problem.n, columns, sizes.mean_noise, self.noise)
+        centre = centre_of(problem, mean, level)
+        moments = measure_moments(records.sum, problem.n, columns, centre, problem.numbers, self.noise)
+        first, design = first_of(problem, centre, moments), None
         if sizes.design_noise:
             steps = gram_steps(sizes.design_radius**2, problem.n)
             public = (first.mean[:-1], first.root, first.slopes, first.centre, first.unit)
@@ -148,9 +154,15 @@ class Stages:
             count = self._longer(path.step, FAR * sizes.step_bound, sizes.count_noise)
         information = None
         if sizes.information_noise:
-            information = self._matrix(Information(problem.score), path.step, sizes.information_radius, sizes.information_noise)  # fmt: skip
+            information = self._matrix(
+                Information(problem.score),
+                path.step,
+                sizes.information_radius,
+                sizes.step_bound,
+                sizes.information_noise,
+            )
         covariance = self._covariance(path.step, sizes)
-        return StepsPublished(mean, moments, design, tail, path.early, path.step, count, information, covariance)
+        return StepsPublished(level, mean, moments, design, tail, path.early, path.step, count, information, covariance)
 
     def _tail(self) -> Array:
         """Return the noisy counts of long scores at the start that choose the bound."""
@@ -182,11 +194,11 @@ class Stages:
         summed = self._rows.sum(ClippedScores(problem.score), fine, bound, theta, where.score_scale)
         return self.noise.vector(summed, fine, noise)
 
-    def _matrix(self, statistic: Any, theta: Array, radius: float, noise: float) -> Array:
+    def _matrix(self, statistic: Any, theta: Array, radius: float, bound: float, noise: float) -> Array:
         where = self._where
         assert where is not None
         steps = gram_steps(radius**2, self.target.problem.n)
-        summed = self._rows.sum(statistic, steps, radius, theta, where.score_scale)
+        summed = self._rows.sum(statistic, steps, radius, theta, where.score_scale, bound)
         return self.noise.triangle(summed, steps**2, noise)
 
     def _covariance(self, theta: Array, sizes: StepNumbers) -> Array:
@@ -194,7 +206,7 @@ class Stages:
         problem, where = self.target.problem, self._where
         radius, noise = sizes.covariance_radius, sizes.covariance_noise
         if not problem.persons:
-            return self._matrix(ScoreCovariance(problem.score), theta, radius, noise)
+            return self._matrix(ScoreCovariance(problem.score), theta, radius, sizes.step_bound, noise)
         assert where is not None
         fine, steps = vector_steps(sizes.step_bound, problem.n), gram_steps(radius**2, problem.n)
         scores = ByPerson(RecordScores(problem.score), (fine, sizes.step_bound, theta, where.score_scale), problem.size)

@@ -23,7 +23,7 @@ little: the sum is flat near its least value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
@@ -59,6 +59,10 @@ LEAST_SEARCHED = {"number": 3.0, "label": 2.0, "count": 3.0, "quantile": 0.8}
 UP = 1.0 + 2.0**-50
 """Noise at a shorter bound is the same share of it, rounded up."""
 
+LEVEL_REACH, LEVEL_NOISE, LEVEL_SHARES = 2.0, 0.1, (0.02, 0.2)
+"""What a record moves a response's sum by, the deviation aimed at of its mean's noise (both in half-ranges), and the least and
+largest share of μ² for it."""
+
 MOMENTS_SHARE = 0.12
 DESIGN_SHARE = {"number": 0.13, "label": 0.08, "count": 0.08, "quantile": 0.13}
 INFORMATION_SHARE = {"number": 0.0, "label": 0.10, "count": 0.12, "quantile": 0.10}
@@ -79,8 +83,9 @@ ROOMY_EDGE = 0.1
 LARGEST_DESIGN_EDGE = {"number": 9.0, "label": 0.3, "count": 0.3, "quantile": 9.0}
 """Edge of the second moments beyond which they are left out and their share goes to the first."""
 
-INFORMATION_SQUARES, INFORMATION_EDGE = (1.5, 12.0), 0.4
-"""The same for rows of the information, over p, and the edge as a share of the expected information."""
+INFORMATION_SQUARES, INFORMATION_EDGE = (1.5, 12.0), 0.15
+"""The same for rows of the information, over p, and the edge as a share of the expected information. At 0.4 noise hid directions
+with a tenth of the expected information, along which errors are large."""
 
 PERSON_NOISE = 0.1
 """A person's scores may be so long that their covariance's noise is √k times this share of that of independent records."""
@@ -93,6 +98,7 @@ class StepNumbers(MomentsStage):
     Bounds of scores are the longest: `at` has those that run after a shorter one was chosen.
     """
 
+    level_noise: float = 0.0
     design_noise: float = 0.0
     design_radius: float = 0.0
     tail_noise: float = 0.0
@@ -115,6 +121,11 @@ class StepNumbers(MomentsStage):
         given = [(getattr(self, bound) > 0.0, getattr(self, noise) > 0.0) for bound, noise in both]
         always = self.moments_noise and self.early_noise and self.step_noise and self.covariance_noise
         return bool(always and all(bound == noise for bound, noise in given))
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, float], what: str) -> Self:
+        """Return the stored numbers; plans from before the level was measured alone have none for it."""
+        return super().from_dict({"level_noise": 0.0, **stored}, what)
 
     def at(self, factor: float) -> Self:
         """Return the numbers with scores shortened to this share of their longest bound.
@@ -168,8 +179,9 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
     if design_edge(row_square, entries, n, k, mu * math.sqrt(design)) > LARGEST_DESIGN_EDGE[kind]:
         moments, design = moments + design, 0.0
     stage, _ = before(share=moments)
+    level = 0.0 if stage.mean_noise or not setting.layout.intercept else level_share(n * mu / k)
     information, count = INFORMATION_SHARE[kind], COUNT_SHARE[kind]
-    steps = 1.0 - moments - design - EARLY_SHARE - information - COVARIANCE_SHARE - count
+    steps = 1.0 - moments - design - EARLY_SHARE - information - COVARIANCE_SHARE - count - level
     longest = beta(setting, mu * math.sqrt(steps))
     tail = TAIL_SHARE if longest >= LEAST_SEARCHED[kind] else 0.0
     steps -= tail
@@ -184,6 +196,7 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
         covariance_square, together = person_square(setting, bound, mu * math.sqrt(COVARIANCE_SHARE)), 1
     return StepNumbers(
         stage.mean_noise, stage.moments_noise, stage.moment_radius,
+        spending.noise(level, LEVEL_REACH * k) if level else 0.0,
         spending.noise(design, k * apart(row_square, pure=False)) if design else 0.0,
         math.sqrt(row_square) if design else 0.0,
         math.sqrt(TAIL_COUNTS) * spending.noise(tail, float(k)) if tail else 0.0,
@@ -203,6 +216,16 @@ def beta(setting: Setting, mu: float) -> float:
     information = setting.score.information if kind == "label" else 0.64 if kind == "quantile" else 1.0
     found = 1.5 * BIAS[kind] ** 2 * (n * mu / setting.records) ** 2 * information / (4.0 * p)
     return float(max(LEAST_BETA[kind], found**0.2))
+
+
+def level_share(signal: float) -> float:
+    """Return the share of μ² for the response's mean alone, for this nμ over the records of a person.
+
+    It is measured where the mean of all columns would drown. Its noise is then `LEVEL_NOISE` where that costs little: without
+    it the response's distance from the middle of its range would count as scatter, and all noise would be as much larger.
+    """
+    least, most = LEVEL_SHARES
+    return min(max((LEVEL_REACH / (LEVEL_NOISE * signal)) ** 2, least), most)
 
 
 def choose_factor(count: Callable[[float], float], target: float) -> float:
@@ -266,7 +289,8 @@ def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
 
     Scores at their longest bound: at a shorter one reach and noise are smaller in the same ratio (`StepNumbers.at`).
     """
-    found = numbers.stages(setting.columns, pure=False)
+    found = [Stage(LEVEL_REACH, numbers.level_noise, 1, columns=True)] if numbers.level_noise else []
+    found += numbers.stages(setting.columns, pure=False)
     p = setting.size
     if numbers.design_noise:
         square = numbers.design_radius**2

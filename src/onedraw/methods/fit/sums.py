@@ -2,12 +2,17 @@
 
 | statistic | a record's share | its norm |
 | --- | --- | --- |
+| ResponseSum | r, the response in [−1, 1] | 1 |
 | DesignMoments | (z, e)(z, e)ᵀ, the row of measured columns and residual shortened to ρ | ρ² (Frobenius) |
 | ClippedScores | z·ψ, shortened to B | B |
 | LongScores | 1 if ‖z·ψ‖ > B | 1 |
 | Information | w·zzᵀ, w the record's information, √w·z shortened to ρ | ρ² |
 | ScoreCovariance | (z·ψ)(z·ψ)ᵀ, z·ψ shortened to B_K | B_K² |
 | PersonCovariance | of a person: uuᵀ, u the sum of their z·ψ (`RecordScores`), shortened to B_P | B_P² |
+
+Where y is one of two classes, zψ is first weighted by min(1, B/(‖z‖·max(p, 1 − p))), p the chance of either class. Such weights
+depend on z alone, so a model that holds is estimated without bias (Künsch, Stefanski, Carroll 1989), and the score is no longer
+than B whichever class the record has. Shortening the long scores alone would count the rarer class less.
 
 Vectors are shortened first and cut towards zero onto their lattice afterwards, which never lengthens them. So norms hold
 exactly, whatever the coordinates and coefficients are. `StepRows` rewrites a record once as (z, response), one record a column.
@@ -42,6 +47,17 @@ class Responses(Reading):
 
     def placed(self, weight: Any) -> Any:
         return jnp.asarray(weight)
+
+
+@dataclass(frozen=True)
+class ResponseSum(Compiled):
+    """Σ r of responses in [−1, 1], in steps of 1/steps."""
+
+    def bound(self, steps: Any) -> float:
+        return float(steps)
+
+    def block(self, X: Any, r: Any, weight: Any, steps: Any) -> Any:
+        return (jnp.trunc(_finite(r) * steps) @ weight)[None]
 
 
 @dataclass(frozen=True)
@@ -80,8 +96,17 @@ class _AtCoefficients(Compiled):
 
     score: Score
 
-    def _scores(self, z: Any, y: Any, theta: Any, score_scale: Any) -> Any:
-        return _finite(z * (-self.score.kernel.slope(theta @ z, y) / score_scale))
+    def _scores(self, z: Any, y: Any, theta: Any, score_scale: Any, bound: Any) -> Any:
+        """Return z·ψ, of classes weighted so that none is longer than ``bound`` whichever class the record has."""
+        slope = -self.score.kernel.slope(theta @ z, y) / score_scale
+        return _finite(z * (slope * self._weights(z, slope, bound)))
+
+    def _weights(self, z: Any, slope: Any, bound: Any) -> Any:
+        """Return min(1, B/(‖z‖·max(p, 1 − p))) for classes and 1 for others; p is the chance of the record's class."""
+        if self.score.kind != "label":
+            return 1.0
+        longest = jnp.maximum(jnp.abs(slope), 1.0 - jnp.abs(slope)) * jnp.sqrt((z * z).sum(axis=0))
+        return jnp.minimum(1.0, bound / jnp.maximum(longest, 1e-300))
 
 
 @dataclass(frozen=True)
@@ -92,7 +117,7 @@ class ClippedScores(_AtCoefficients):
         return float(steps * radius)
 
     def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
-        scores = cut(self._scores(z, y, theta, score_scale), radius, axis=0)
+        scores = cut(self._scores(z, y, theta, score_scale, radius), radius, axis=0)
         return jnp.trunc(scores * steps) @ weight
 
 
@@ -104,24 +129,30 @@ class LongScores(_AtCoefficients):
         return float(steps)
 
     def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
-        scores = self._scores(z, y, theta, score_scale)
+        scores = self._scores(z, y, theta, score_scale, jnp.inf)
         long = (scores * scores).sum(axis=0) > radius * radius
         return (jnp.where(long, steps, 0.0) @ weight)[None]
 
 
 @dataclass(frozen=True)
 class Information(_AtCoefficients):
-    """Σ w·zzᵀ: a record's expected information, or for quantiles the density counted in a window."""
+    """Σ w·zzᵀ: a record's expected information, or for quantiles the density counted in a window.
 
-    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any) -> float:
+    ``bound`` is the steps': what a record counts there, it counts here.
+    """
+
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any) -> float:
         return float((radius * steps) ** 2)
 
-    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
+    def block(
+        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any
+    ) -> Any:
         u = theta @ z
         if self.score.kind == "quantile":
             information = jnp.where(jnp.abs(y - u) <= WINDOW, 0.5 / WINDOW, 0.0)
         else:
-            information = self.score.kernel.curvature(u, y) / score_scale
+            slope = self.score.kernel.slope(u, y) / score_scale
+            information = self.score.kernel.curvature(u, y) / score_scale * self._weights(z, slope, bound)
         rows = _finite(z * jnp.sqrt(jnp.clip(information, 0.0, self.score.largest_curvature)))
         return gram(cut(rows, radius, axis=0) * weight, steps)
 
@@ -130,11 +161,13 @@ class Information(_AtCoefficients):
 class ScoreCovariance(_AtCoefficients):
     """Σ (z·ψ)(z·ψ)ᵀ."""
 
-    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any) -> float:
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any) -> float:
         return float((radius * steps) ** 2)
 
-    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
-        return gram(cut(self._scores(z, y, theta, score_scale), radius, axis=0) * weight, steps)
+    def block(
+        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any
+    ) -> Any:
+        return gram(cut(self._scores(z, y, theta, score_scale, bound), radius, axis=0) * weight, steps)
 
 
 @dataclass(frozen=True)
@@ -142,7 +175,7 @@ class RecordScores(_AtCoefficients):
     """z·ψ of every record, shortened to B and cut onto a lattice: whole numbers, to be added up by person."""
 
     def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
-        return (jnp.trunc(cut(self._scores(z, y, theta, score_scale), radius, axis=0) * steps),)
+        return (jnp.trunc(cut(self._scores(z, y, theta, score_scale, radius), radius, axis=0) * steps),)
 
 
 @dataclass(frozen=True)
