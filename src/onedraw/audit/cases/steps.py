@@ -23,6 +23,7 @@ from onedraw.arrays import Array, Integers
 from onedraw.mechanisms import Plan
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import First, Where, first_of, where_of
+from onedraw.methods.fit.effects import stretch_of
 from onedraw.methods.fit.run import Stages
 from onedraw.methods.fit.sizes import choose_factor
 from onedraw.methods.fit.steps import walk
@@ -198,8 +199,14 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     where = where_of(problem, first, design)
     counts: list[Array] = []
 
+    stretch = stretch_of(problem, where)
+    stretched = np.eye(problem.size) if stretch is None else stretch.matrix
+
+    def scores(theta: Array) -> Array:
+        return np.asarray(declared.scores(where, theta) @ stretched)
+
     def longer(theta: Array, bound: float) -> Callable[[], Array]:
-        return lambda: np.array([np.sum(_lengths(declared.scores(where, theta)) > bound)])
+        return lambda: np.array([np.sum(_lengths(scores(theta)) > bound)])
 
     def ask(factor: float) -> float:
         answer = add("tail", longer(where.start, factor * numbers["step_bound"]), 1.0, False)
@@ -216,9 +223,9 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     def gradient(theta: Array, bound: float, noise: float) -> Array:
         name = next(names)
         most = numbers[f"{name}_bound"]
-        answer = add(name, lambda: np.asarray(shortened(declared.scores(where, theta), most).sum(axis=0)), most, False)
+        answer = add(name, lambda: np.asarray(shortened(scores(theta), most).sum(axis=0)), most, False)
         assert answer is not None
-        return answer
+        return np.asarray(np.linalg.solve(stretched, answer))
 
     theta = walk(problem, where, gradient).step
     add("count", longer(theta, FAR * numbers["step_bound"]), 1.0, False)
@@ -291,5 +298,7 @@ BY_PERSON = "least-squares"
 
 def steps_of(name: str, budget: Promise) -> list[Case]:
     """Return the cases of a model under a budget that has a δ or is Gaussian."""
-    found = [(AveragedSteps(), ""), *([(AveragedSteps(persons=True), "by person")] if name == BY_PERSON else [])]
+    found = [(AveragedSteps(), "")]
+    if name == BY_PERSON:
+        found += [(AveragedSteps(persons=True), "by person"), (AveragedSteps(effects=(0,)), "an effect of interest")]
     return cases_of(steps_case, [(label, mechanism, MODELS[name]) for mechanism, label in found], budget, n=10_000)

@@ -43,6 +43,7 @@ from .coordinates import (
     first_of,
     where_of,
 )
+from .effects import Stretch, stretch_of
 from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
@@ -125,6 +126,18 @@ class StepsResult(NormalEstimates):
         return sizes.step_noise / math.sqrt(STEPS), sizes.early_noise / math.sqrt(EARLY_STEPS - SKIPPED_STEPS)
 
     @cached_property
+    def stretch(self) -> Stretch | None:
+        """Return how scores were stretched for the effects of interest."""
+        return stretch_of(self.problem, self.where)
+
+    @cached_property
+    def _noise_shape(self) -> Array:
+        """Return the covariance of the steps' noise in units of `_noise`, before H⁻¹."""
+        if self.stretch is None:
+            return np.eye(self.problem.size)
+        return self.stretch.noise
+
+    @cached_property
     def _information(self) -> Array:
         problem, sizes = self.problem, self.problem.sizes
         expected, mean = information_at(problem, self.where, self.published.step)
@@ -180,7 +193,7 @@ class StepsResult(NormalEstimates):
         noise, _ = self._noise
         moved = self.change @ (self.published.step - self.published.early)
         allowance = self._misfit * np.outer(moved, moved)
-        return answer @ self._covariance @ answer.T, noise**2 * answer @ answer.T + allowance
+        return answer @ self._covariance @ answer.T, noise**2 * answer @ self._noise_shape @ answer.T + allowance
 
     @cached_property
     def specification(self) -> float:
@@ -192,7 +205,10 @@ class StepsResult(NormalEstimates):
         """Return the specification test along these directions of the steps; NaN for none."""
         noise, early = self._noise
         moved = (self._information @ (self.published.step - self.published.early))[directions]
-        return float(moved @ moved) / (len(moved) * (noise**2 + early**2)) if len(moved) else math.nan
+        if not len(moved):
+            return math.nan
+        over = np.linalg.solve(self._noise_shape[np.ix_(directions, directions)], moved)
+        return float(moved @ over) / (len(moved) * (noise**2 + early**2))
 
     @property
     def dependence(self) -> str:
@@ -255,16 +271,26 @@ class StepsResult(NormalEstimates):
 
     @property
     def _prior_shares(self) -> Array:
-        """Return the share of each variance that a weak prior would carry."""
-        return np.asarray(self.prior_parts().sum(axis=1))
+        """Return the share of each variance that a weak prior would carry; of effects of interest, the smaller of the
+        shares with their noise and with that of all others: less noise along them must not refuse them."""
+        found = self.prior_parts().sum(axis=1)
+        return np.asarray(np.minimum(found, self.prior_parts(alike=True).sum(axis=1)) if self.stretch else found)
 
-    def prior_parts(self, quieter: float = 1.0) -> Array:
-        """Return that share along each direction of the steps, if the steps' noise were this many times smaller."""
-        size, information = self.problem.size, self._information
+    def prior_parts(self, quieter: float = 1.0, *, alike: bool = False) -> Array:
+        """Return that share along each direction of the steps, if the steps' noise were this many times smaller.
+
+        Parameters
+        ----------
+        alike : bool
+            Whether to take the largest noise in every direction.
+        """
+        size, information, shape = self.problem.size, self._information, self._noise_shape
+        if alike:
+            shape = np.linalg.eigvalsh(shape).max() * np.eye(size)
         prior = np.full(size, PLAUSIBLE**-2.0)
         if self.problem.layout.intercept:
             prior[-1] = PLAUSIBLE_LEVEL**-2.0
-        noise = self._covariance + (self._noise[0] / quieter) ** 2 * np.eye(size)
+        noise = self._covariance + (self._noise[0] / quieter) ** 2 * shape
         both = np.linalg.inv(information @ np.linalg.solve(noise, information) + np.diag(prior))
         answer = self.change @ both
         whole = np.einsum("ij,ij->i", answer, self.change)
