@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -120,8 +121,13 @@ def usual_limits(problem: StepsProblem, where: Where, effects: Array, loss: floa
         variances[start:stop] = shares * (1.0 - shares)
     near = np.maximum(np.minimum(mean - lower, 1.0 - mean), LEAST_DISTANCE)
     far = np.maximum(np.sqrt(variances) / near, 1.0)[effects]
+    return np.asarray(usual_limit(problem, far, loss))
+
+
+def usual_limit(problem: StepsProblem, far: Any, loss: float) -> Any:
+    """Return t² up to which a record this many deviations from the mean and with a usual score is not shortened."""
     beta = problem.sizes.step_bound / problem.factor / math.sqrt(problem.size)
-    return np.asarray(max(beta**2 - 1.0 / loss, 0.0) * problem.size / far**2)
+    return max(beta**2 - 1.0 / loss, 0.0) * problem.size / far**2
 
 
 def shares_of(values: Array, goal: float, loss: float) -> Array:

@@ -214,7 +214,7 @@ class AveragedSteps(FitMechanism):
         """Return the error to expect per coefficient in a design: see `expected_error`."""
         return expected_errors(self.problem(plan), **design)
 
-    def expected_column_error(self, plan: Plan, **design: float) -> tuple[float, float, float]:
+    def expected_column_error(self, plan: Plan, **design: Any) -> tuple[float, float, float]:
         """Return what to expect of one column's coefficient in a design: see `expected_error`."""
         return expected_column_error(self.problem(plan), **design)
 
