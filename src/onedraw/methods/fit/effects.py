@@ -18,9 +18,10 @@ all others has 1/√κ times its deviation, 1/κ = (1 − q)/(1 − q^(2/5)) wit
 more of the effects themselves. 1/κ is at most `sizes.LARGEST_LOSS`, which many effects would exceed.
 
 **Rare values.** Records in which a column is far from its mean carry much of what is known of its effect. Shortening them
-changes the effect, of classes by the logarithm of the share that is left. Among columns of mean m that are at least l, and vary by
-s given all others, those that are most often near l have a value s/(m − l) deviations away. A record with this value and a usual score
-is not to be shortened by the stretch: (t·s/(m − l))² ≤ (β² − κ)p. Effects of rarer values are stretched less.
+changes the effect, that on log-odds by the logarithm of the share that is left. A column of two values whose rarer one has the share s
+of the records is √((1 − s)/s) deviations away there. A record this far and with a usual score is not to be shortened by the stretch:
+t²·(1 − s)/s ≤ (β² − κ)p. Effects of rarer values are stretched less. Other columns are judged as if they took the ends of
+their range alone: s is then where the published mean lies between them.
 
 R is made of published moments and the plan alone. It has no part between columns and intercept, so that the 1 of a row stays a
 number of its own.
@@ -43,6 +44,9 @@ from .steps import LEAST_INFORMATION, information_at
 
 LEAST_DISTANCE = 1e-3
 """Of a column's mean from the ends of its range, in half-ranges, as far as rare values are judged by it."""
+
+MOST_NAMED = 6
+"""Effects that a sentence names; others are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +117,12 @@ def noise_directions(problem: StepsProblem, where: Where) -> tuple[Array, Array]
 
 
 def usual_limits(problem: StepsProblem, where: Where, effects: Array, loss: float) -> Array:
-    """Return t² up to which records with a rare value of each effect and a usual score are not shortened."""
-    mean, lower = where.mean, np.full(problem.layout.columns, -1.0)
-    variances = np.diag(np.linalg.pinv(where.root @ where.root.T)).copy()  # rows @ root have unit variance
+    """Return t² up to which records with the rarer end of each effect's range and a usual score are not shortened."""
+    lower = np.full(problem.layout.columns, -1.0)
     for start, stop in problem.layout.categories:
-        lower[start:stop], shares = 0.0, np.clip(mean[start:stop], 0.0, 1.0)
-        variances[start:stop] = shares * (1.0 - shares)
-    near = np.maximum(np.minimum(mean - lower, 1.0 - mean), LEAST_DISTANCE)
-    far = np.maximum(np.sqrt(variances) / near, 1.0)[effects]
+        lower[start:stop] = 0.0
+    below, above = (np.maximum(part[effects], LEAST_DISTANCE) for part in (where.mean - lower, 1.0 - where.mean))
+    far = np.sqrt(np.maximum(above / below, below / above))
     return np.asarray(usual_limit(problem, far, loss))
 
 
@@ -149,9 +151,17 @@ def shares_of(values: Array, goal: float, loss: float) -> Array:
 
 
 def named_effects(plan: Plan) -> str:
-    """Return the names of the effects of interest, listed."""
-    names = plan.model.features.column_names
-    return ", ".join(names[column] for column in plan.mechanism.effects)
+    """Return the names of the effects of interest, listed; a category that is named with all its levels stands for them."""
+    names, left = plan.model.features.column_names, set(plan.mechanism.effects)
+    named: dict[int, str] = {}
+    for start, stop in plan.mechanism.categories:
+        if stop - start > 1 and left.issuperset(range(start, stop)) and "=" in names[start]:
+            named[start] = names[start].partition("=")[0]
+            left -= set(range(start, stop))
+    named |= {column: names[column] for column in left}
+    listed = [named[column] for column in sorted(named)]
+    more = f" and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
+    return ", ".join(listed[:MOST_NAMED]) + more
 
 
 def effects_words(problem: StepsProblem, names: str) -> str:
@@ -162,6 +172,6 @@ def effects_words(problem: StepsProblem, names: str) -> str:
         return "Effects of interest: all columns, so the noise is as without naming them."
     goal, loss = stretch_for(len(problem.effects) / problem.size)
     return (
-        f"Effects of interest: {names}. Noise for privacy is down to {math.sqrt(loss / goal):.2g} times as large along them, and up "
-        f"to {math.sqrt(loss):.3g} times as large along others; less so for effects of rare values or levels."
+        f"Effects of interest: {names}. Along them noise for privacy is as little as {math.sqrt(loss / goal):.2g} times as large, along "
+        f"others up to {math.sqrt(loss):.3g} times. Effects of rare values or levels gain less."
     )
