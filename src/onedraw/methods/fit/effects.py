@@ -19,8 +19,8 @@ more of the effects themselves. 1/κ is at most `sizes.LARGEST_LOSS`, which many
 
 **Rare values.** Records in which a column is far from its mean carry much of what is known of its effect. Shortening them
 changes the effect, that on log-odds by the logarithm of the share that is left. A column of two values whose rarer one has the share s
-of the records is √((1 − s)/s) deviations away there. A record this far and with a usual score is not to be shortened by the stretch:
-t²·(1 − s)/s ≤ (β² − κ)p. Effects of rarer values are stretched less. Other columns are judged as if they took the ends of
+of the records is √((1 − s)/s) deviations away there. A record this far with |ψ| = `LONG_SCORE` is not to be shortened by the stretch:
+t²·(1 − s)/s ≤ B²/ψ² − κp. Effects of rarer values are stretched less. Other columns are judged as if they took the ends of
 their range alone: s is then where the published mean lies between them.
 
 R is made of published moments and the plan alone. It has no part between columns and intercept, so that the 1 of a row stays a
@@ -41,6 +41,10 @@ from onedraw.plans import Plan
 from .coordinates import StepsProblem, Where, encoded_map
 from .sizes import stretch_for
 from .steps import LEAST_INFORMATION, information_at
+
+LONG_SCORE = {"number": 2.0, "label": 1.0, "count": 2.0, "quantile": 1.0}
+"""|ψ| up to which records with rare values keep their whole score: the longest of a label or a quantile, and two standard
+deviations of others."""
 
 LEAST_DISTANCE = 1e-3
 """Of a column's mean from the ends of its range, in half-ranges, as far as rare values are judged by it."""
@@ -117,7 +121,7 @@ def noise_directions(problem: StepsProblem, where: Where) -> tuple[Array, Array]
 
 
 def usual_limits(problem: StepsProblem, where: Where, effects: Array, loss: float) -> Array:
-    """Return t² up to which records with the rarer end of each effect's range and a usual score are not shortened."""
+    """Return t² up to which records with the rarer end of each effect's range are not shortened."""
     lower = np.full(problem.layout.columns, -1.0)
     for start, stop in problem.layout.categories:
         lower[start:stop] = 0.0
@@ -127,9 +131,9 @@ def usual_limits(problem: StepsProblem, where: Where, effects: Array, loss: floa
 
 
 def usual_limit(problem: StepsProblem, far: Any, loss: float) -> Any:
-    """Return t² up to which a record this many deviations from the mean and with a usual score is not shortened."""
-    beta = problem.sizes.step_bound / problem.factor / math.sqrt(problem.size)
-    return max(beta**2 - 1.0 / loss, 0.0) * problem.size / far**2
+    """Return t² up to which a record this many deviations from the mean and with `LONG_SCORE` is not shortened."""
+    longest = problem.sizes.step_bound / problem.factor / LONG_SCORE[problem.score.kind]
+    return max(longest**2 - problem.size / loss, 0.0) / far**2
 
 
 def shares_of(values: Array, goal: float, loss: float) -> Array:
