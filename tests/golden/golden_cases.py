@@ -124,6 +124,7 @@ FITS = [
     regression("ill", "svc", "fit"),
     regression("cost", "linear", "fit"),
     regression("cost", "linear", "fit", "--robust"),
+    regression("cost", "linear", "fit", "--effects age,smoker"),
     regression("cost", "quantile", "fit"),
     regression("visits", "poisson", "fit"),
 ]

@@ -6,6 +6,7 @@ from public numbers; ``choice_.why`` says what was taken and why.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +121,9 @@ class DPLogisticRegression(LinearClassifier):
         What the fit must estimate. If budget and n do not allow it, `fit` refuses before anything is spent. "robust" counts rows far out
         less, and is all there is for more than two classes. None: maximum likelihood if budget and n allow it, otherwise "robust".
         `summary` names what was estimated.
+    effects : list of str or int
+        Columns whose effects are of interest, by name or place, fixed before the records are seen. The noise of the fit is smaller along
+        them and larger along others. A category stands for all its levels. Of two classes.
     n_draws : "auto" or int, default="auto"
         "auto": one fit, or one draw of full weight. 4 or 8 draws of a named mechanism share its budget, so that their
         spread gives an interval.
@@ -154,6 +158,7 @@ class DPLogisticRegression(LinearClassifier):
     kind = "logistic"
 
     estimand: str | None = None
+    effects: Sequence[str | int] | None = None
 
     def _options(self) -> dict[str, Any]:
         found = super()._options()

@@ -10,6 +10,7 @@ into the expected count, so the rates are those of the uncut counts (`models.Cou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,7 @@ class NumberEstimator(LinearRegressor):
     noise: float | None = None
     radius: float | None = None
     estimand: str | None = None
+    effects: Sequence[str | int] | None = None
 
     def _responses(self, y: Any) -> Any:
         middle, _ = response_range(self)
@@ -97,6 +99,8 @@ class DPLinearRegression(NumberEstimator):
         What the fit must estimate. If budget and n do not allow it, `fit` refuses before anything is spent. "robust" is a line for
         which rows and residuals far out count less. None: least squares if budget and n allow it, otherwise "robust". `summary` names
         what was estimated.
+    effects : list of str or int
+        As in `DPLogisticRegression`.
 
     Attributes
     ----------
@@ -169,6 +173,8 @@ class DPPoissonRegressor(LinearRegressor):
         "auto" (a fit), or one of "fit", "candidates", "beta-divergence" (the last only with ``accept``).
     estimand : "maximum-likelihood" or "robust"
         As in `DPLogisticRegression`.
+    effects : list of str or int
+        As in `DPLogisticRegression`.
 
     Attributes
     ----------
@@ -183,6 +189,7 @@ class DPPoissonRegressor(LinearRegressor):
 
     largest: int | None = None
     estimand: str | None = None
+    effects: Sequence[str | int] | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

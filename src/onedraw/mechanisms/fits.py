@@ -43,6 +43,10 @@ class FitMechanism(Mechanism):
         """Return what to know about the estimand before a release."""
         return self.estimand_words
 
+    def effects_note(self, plan: Plan) -> str:
+        """Return what naming effects of interest does to the noise; empty if none are named."""
+        return ""
+
     @abc.abstractmethod
     def why_no_interval(self, plan: Plan) -> str | None:
         """Return why the plan has no standard errors, by public numbers; None where it measures what they are made of."""

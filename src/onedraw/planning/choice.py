@@ -296,7 +296,7 @@ def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], 
 
 
 def _fit(question: Regression, terms: Terms) -> Choice | None:
-    """Return the first fit that answers the question, None if there is none; refuse if a fit was asked for by its estimand."""
+    """Return the first fit that answers the question, None if there is none; refuse if one was asked for by estimand or effects."""
     why = ""
     for variant in question.fits if terms.draws == 1 else ():
         try:
@@ -305,7 +305,7 @@ def _fit(question: Regression, terms: Terms) -> Choice | None:
             why = str(error)
             continue
         return _fitted(question, variant, plan)
-    if question.estimand is not None:
+    if question.estimand is not None or question.effects is not None:
         raise estimand_refused(question, terms, why)
     return None
 

@@ -150,19 +150,20 @@ def design_errors(plan: Plan, *, effect: float, noise: float, declared: bool = T
 
 def column_errors(plan: Plan, design: PlanDesign, *, effect: float, noise: float) -> tuple[ColumnError, ...]:
     """Return the errors of all columns, each in a design in which every column is like it."""
-    features, kinds = plan.model.features, {}
+    features = plan.model.features
+    kinds: dict[tuple[int, bool], tuple[float, float, float]] = {}
     levels = {column: stop - start + 1 for start, stop in plan.mechanism.categories for column in range(start, stop)}
     found = []
     for column, name in enumerate(features.column_names[: features.count]):
-        kind = levels.get(column, 0)
-        if kind not in kinds:
-            filled, correlation = design.filled, design.correlation
+        kind, named = levels.get(column, 0), column in getattr(plan.mechanism, "effects", ())
+        if (kind, named) not in kinds:
+            filled, correlation, share = design.filled, design.correlation, None
             if kind:  # a column of 0 and 1, whose variance is that of a uniform one on this share of [-1, 1]
                 share = design.share_of(kind)
                 filled, correlation = math.sqrt(3.0 * share * (1.0 - share)), design.level_correlation
             sizes = {"filled": filled, "correlation": correlation, "effect": effect, "noise": noise}
-            kinds[kind] = fit_column_error(plan, **sizes)
-        private, sampling, factor = kinds[kind]
+            kinds[kind, named] = fit_column_error(plan, named=named, share=share, **sizes)
+        private, sampling, factor = kinds[kind, named]
         half_range = 1.0 if kind or not features.scaled else float(features.scale[1][column])
         if half_range > 0.0:  # a column whose ends are equal has no coefficient
             found.append(ColumnError(name, private / half_range, sampling / half_range, factor))

@@ -59,9 +59,11 @@ def check_named(asked: Regression, name: str, fits: Collection[str]) -> None:
 
 
 def estimand_refused(question: Regression, terms: Terms, why: str) -> PromiseRefused:
-    """Return the refusal of a question whose estimand no fit estimates; ``why`` is the fit's own reason, if one was tried."""
-    assert question.estimand is not None
-    head = f"No fit estimates {NAMES[question.estimand]}"
+    """Return the refusal of a question whose estimand no fit estimates, or whose effects of interest none uses; ``why`` is the fit's
+    own reason, if one was tried."""
+    head = "No fit uses effects of interest"
+    if question.estimand is not None:
+        head = f"No fit estimates {NAMES[question.estimand]}"
     if terms.draws > 1:
         return PromiseRefused(
             f"{head} in {terms.draws} draws: it is published once, and its normal posterior gives as many draws as you want at no "
@@ -88,7 +90,9 @@ def estimand_refused(question: Regression, terms: Terms, why: str) -> PromiseRef
 
 
 def _or_robust(question: Regression, terms: Terms) -> str:
-    """Return the robust line as a last remedy, if these terms allow it."""
+    """Return the robust line as a last remedy, if these terms allow it, or what a plan without effects may be."""
+    if question.effects is not None:
+        return ", or leave out effects"
     for fit in replace(question, estimand="robust").fits:
         try:
             terms.calibrated(fit.mechanism, fit.model)

@@ -144,10 +144,17 @@ def fit_error(plan: Plan, *, filled: float, correlation: float, effect: float, n
     return _mode_error(plan, **design)
 
 
-def fit_column_error(plan: Plan, **design: float) -> tuple[float, float, float]:
-    """Return what to expect of a column's coefficient: (error, error without privacy, how many times ε an interval needs)."""
+def fit_column_error(
+    plan: Plan, *, named: bool = False, share: float | None = None, **design: float
+) -> tuple[float, float, float]:
+    """Return what to expect of a column's coefficient: (error, error without privacy, how many times ε an interval needs).
+
+    ``named`` says whether it is an effect of interest, and ``share`` how many of the records have its level.
+    """
     if not isinstance(plan.mechanism, PerturbedMode):
-        found: tuple[float, float, float] = plan.mechanism.expected_column_error(plan, **design)
+        found: tuple[float, float, float] = plan.mechanism.expected_column_error(
+            plan, named=named, share=share, **design
+        )
         return found
     expected = _mode_error(plan, True, **design)
     more = math.inf if plan.mechanism.why_no_interval(plan) else math.nan

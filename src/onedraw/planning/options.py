@@ -91,6 +91,10 @@ class RegressionOptions:
         None, "What a fit must estimate: least-squares, maximum-likelihood, quantile, or robust (records far out count less). "
         "Default: robust only if budget or n allow nothing else.", of=tuple(ESTIMANDS),
     )  # fmt: skip
+    effects: Sequence[str] | None = option(
+        None, "Columns whose effects are of interest: the noise is smaller along them, and larger along others.",
+        of=("linear", "quantile", "poisson", "logistic"), metavar="COLUMN,…", list_of="treated,age",
+    )  # fmt: skip
     hidden: int | None = option(None, "Hidden units of a network; 10 by default.", of=NETWORKS)
     effect: float | None = option(
         None, "Expected standard deviation of the linear predictor; bears on accuracy only.", of=KINDS, power=1

@@ -168,7 +168,8 @@ def plan(
     epsilon: float | None = None, delta: float = DELTA, budget: Promise | None = None, mechanism: str = "auto",
     draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
     quantiles: Sequence[float] | None = None, level: str | None = None, between: Sequence[float] | None = None,
-    estimand: str | None = None, options: Mapping[str, Any] | None = None, dataset: str | None = None,
+    estimand: str | None = None, effects: Sequence[str] | None = None, options: Mapping[str, Any] | None = None,
+    dataset: str | None = None,
 ) -> Planned:  # fmt: skip
     """What a release would promise and how good it would be, before any record is read: `onedraw plan` in Python.
 
@@ -177,6 +178,8 @@ def plan(
     the command by name, such as {"robust": True}. ``between`` = (18, 30) counts the records of a numeric column that lie within.
     ``estimand`` says what a regression is to estimate: "least-squares", "maximum-likelihood", "quantile" or "robust"; a plan that
     estimates something else is then refused. By default the plan names what it estimates.
+    ``effects`` names the columns of a regression whose coefficients are of interest: the fit's noise is smaller along them, and larger
+    along others.
     ``dataset`` is the name that a release will be charged to, if it is not the schema's: the fingerprint covers it.
     """
     if (epsilon is None) == (budget is None):
@@ -193,6 +196,7 @@ def plan(
         "level": level,
         "between": between,
         "estimand": estimand,
+        "effects": (effects,) if isinstance(effects, str) else effects,
     }
     spelled = {name: value for name, value in own.items() if value is not None}
     try:

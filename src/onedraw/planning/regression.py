@@ -46,6 +46,7 @@ from onedraw.models.features import LARGEST, Features, category_columns, declare
 from onedraw.release.intervals.replicated import why_no_interval
 
 from .choice import Question, for_regression
+from .effects import check_effects, effect_places
 from .estimands import check_estimand
 from .options import (
     ALIASES,
@@ -93,7 +94,8 @@ class Regression(RegressionOptions, Question):
     labels of a classification, the negative one first. ``response_bound`` Y clamps responses to [−Y, Y]. ``largest`` is the
     largest count that is to matter; ``dispersion`` r makes the variance of a count of mean m equal to m + m²/r. ``robust``
     standard errors of a fit hold where the model does not. ``estimand`` is what a fit must estimate, one of `ESTIMANDS` for the
-    kind; None takes the first that budget and n allow. ``measure`` is what responses were brought into before: sizes
+    kind; None takes the first that budget and n allow. ``effects`` are the columns, by name or place, whose coefficients a fit is to
+    know better than the others. ``measure`` is what responses were brought into before: sizes
     here are in its unit, expected errors in the response's own.
     """
 
@@ -128,11 +130,14 @@ class Regression(RegressionOptions, Question):
         if not isinstance(self.robust, bool):
             raise InvalidModel(f"robust must be True or False, got {self.robust!r}.")
         check_estimand(self.kind, self.estimand)
+        if isinstance(self.effects, str | int):
+            object.__setattr__(self, "effects", (self.effects,))
         if self.kind not in CLASSIFICATIONS and self.classes is not None:
             raise InvalidModel(f"classes belong to a classification, and kind={self.kind!r} is about numbers.")
         if self.kind in NEEDED and all(getattr(self, name) is None for name in NEEDED[self.kind]):
             raise InvalidModel(WHY_NEEDED[self.kind])
         assert self.rows.bounded  # reading it refuses missing or double bounds
+        check_effects(self)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -146,6 +151,12 @@ class Regression(RegressionOptions, Question):
     def rows(self) -> Features:
         """The features as every model of this question encodes them."""
         return declared_features("A regression", **self.columns)
+
+    @cached_property
+    def effect_places(self) -> tuple[int, ...]:
+        """The columns whose effects are of interest."""
+        names = self.rows.column_names[: self.features]
+        return effect_places(self.effects or (), names, self.categories)
 
     @property
     def unit(self) -> float:

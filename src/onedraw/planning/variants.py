@@ -22,6 +22,7 @@ from onedraw.methods.fit import AveragedSteps
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.likelihood import Categorical
 
+from .effects import check_effects_fit
 from .estimands import check_named
 from .options import RESIDUALS, RegressionOptions
 
@@ -116,7 +117,7 @@ def steps_of(asked: Regression) -> Variant | None:
     unbounded = asked.kind in RESIDUALS and asked.response_bound is None
     if asked.kind not in STEPS or unbounded or asked.prior_scale is not None:
         return None
-    mechanism = AveragedSteps(categories=asked.categories, persons=asked.persons)
+    mechanism = AveragedSteps(categories=asked.categories, persons=asked.persons, effects=asked.effect_places)
     return Variant("fit", _loss(asked, STEPS[asked.kind], False), mechanism)
 
 
@@ -124,7 +125,7 @@ def fits_of(asked: Regression) -> tuple[Variant, ...]:
     """Return the fits that estimate what is asked for; if anything will do, the preferred one comes first, and the next is for
     budgets and sizes that it refuses."""
     steps = None if asked.estimand == "robust" else steps_of(asked)
-    mode = fit_of(asked) if asked.estimand in (None, "robust") else None
+    mode = fit_of(asked) if asked.estimand in (None, "robust") and asked.effects is None else None
     return tuple(fit for fit in (steps, mode) if fit is not None)
 
 
@@ -137,6 +138,7 @@ def variants_of(asked: Regression) -> tuple[Variant, ...]:
 def variant_of(asked: Regression, name: str) -> Variant:
     """The variant of this name."""
     check_named(asked, name, BY_NAME.values())
+    check_effects_fit(asked, name)
     found = {variant.name: variant for variant in (*variants_of(asked), *_by_name_alone(asked))}
     found |= {BY_NAME[type(one.mechanism)]: one for one in fits_of(asked)}
     if name not in found:

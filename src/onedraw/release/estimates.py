@@ -246,7 +246,7 @@ def _fit_estimates(
         joint = joint_tests(declared_fit, certificate, plan) if fit.given.any() else ()
     except PromiseRefused as refused:  # no information was published
         reason = reason or str(refused)
-    about = described(fit, certificate.data.target)
+    about = described(fit, certificate.data.target, effects=plan.mechanism.effects_note(plan))
     remarks = [*about_lines(**about), *([compared] if compared else []), sentence_of(certificate, plan)]
     remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
     return Estimates(
@@ -254,10 +254,10 @@ def _fit_estimates(
     )  # fmt: skip
 
 
-def described(fit: NormalEstimates, target: str | None) -> dict[str, Any]:
-    """Return what is said of a fit besides its numbers, as arguments of `Estimates`."""
+def described(fit: NormalEstimates, target: str | None, *, effects: str = "") -> dict[str, Any]:
+    """Return what is said of a fit besides its numbers, as arguments of `Estimates`; ``effects`` is said of those of interest."""
     return {
-        "note": fit.remark, "estimand": fit.estimand_of(target), "dependence": fit.dependence if fit.informed else "",
+        "note": " ".join(filter(None, (effects, fit.remark))), "estimand": fit.estimand_of(target), "dependence": fit.dependence if fit.informed else "",
         "least": fit.privacy_is_least.tolist(),
     }  # fmt: skip
 

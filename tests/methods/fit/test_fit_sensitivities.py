@@ -37,6 +37,9 @@ ROUNDING = 1 + Fraction(64, 2**53)
 ODD = [1e-320, 1e-160, 1e-3, 1.0, 1e12, 1e160, 1e308, math.inf, math.nan, 0.0]
 """Factors of public numbers: no published coordinates may make a record's share longer."""
 
+PUBLIC = ("mean", "root", "centre", "unit", "factor")
+"""Coordinates of the steps, the factor of rows that are stretched along effects last."""
+
 EXTREMES = {"bound": 1e-12, "largest": 10_000, "level": 0.999}
 
 
@@ -74,7 +77,7 @@ def published(rng: np.random.Generator, layout: Layout, odd: bool) -> dict[str, 
         return {
             "mean": rng.uniform(-1, 1, d), "root": rng.standard_normal((d, d)) * factor(), "centre": rng.uniform(-1, 1),
             "slopes": rng.standard_normal(d) * factor(), "unit": abs(factor()), "scale": abs(factor()),
-            "theta": rng.standard_normal(layout.width) * factor(),
+            "theta": rng.standard_normal(layout.width) * factor(), "factor": abs(factor()),
         }  # fmt: skip
 
 
@@ -83,7 +86,7 @@ def shares(
 ) -> list[Share]:
     """Return one random record's share of every statistic."""
     record = held(row(rng, layout), response(rng, score)).read_as(Responses(score.scale, score.shift))
-    rows = record.read_as(StepRows(layout, score), *(at[name] for name in ("mean", "root", "centre", "unit")))
+    rows = record.read_as(StepRows(layout, score), *(at[name] for name in PUBLIC))
     fine, squared = vector_steps(radius, n), gram_steps(radius**2, n)
     vector, square = Fraction(radius) * Fraction(fine), (Fraction(radius) * Fraction(squared)) ** 2
     design = (squared, at["mean"], at["root"], at["slopes"], at["centre"], at["unit"], radius)
@@ -184,7 +187,7 @@ def test_neighbors_of_k_records_move_a_sum_k_times_as_far() -> None:
         for end in (1.0, -1.0):
             y = np.linspace(-1, 1, 50)
             y[:k], X[:k] = end, 1.0
-            rows = held(X.copy(), y).read_as(StepRows(layout, score), *(at[name] for name in ("mean", "root", "centre", "unit")))  # fmt: skip
+            rows = held(X.copy(), y).read_as(StepRows(layout, score), *(at[name] for name in PUBLIC))  # fmt: skip
             tables.append([int(value) for value in rows.sum(ClippedScores(score), fine, 2.0, at["theta"], 1.0)])
         moved = squared_norm([a - b for a, b in zip(*tables, strict=True)], False)
         assert moved <= (k * 2 * Fraction(2.0 * fine)) ** 2 * ROUNDING

@@ -23,6 +23,7 @@ from onedraw.arrays import Array, Integers
 from onedraw.mechanisms import Plan
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import First, Where, centre_of, first_of, where_of
+from onedraw.methods.fit.effects import stretch_of
 from onedraw.methods.fit.run import Stages
 from onedraw.methods.fit.sizes import choose_factor
 from onedraw.methods.fit.steps import walk
@@ -88,8 +89,8 @@ class DeclaredSteps(Declared):
         z = (self.rows - where.mean) @ where.root
         return np.column_stack([z, np.ones(len(z))]) if self.plan.model.features.intercept else z
 
-    def scores(self, where: Where, theta: Array, bound: float = math.inf) -> Array:
-        """Return z·ψ of every record, of classes weighted so that neither class could make it longer than ``bound``."""
+    def scores(self, where: Where, theta: Array, bound: float = math.inf, stretched: Array | float = 1.0) -> Array:
+        """Return z·ψ of every record along ``stretched``, of classes weighted so that neither could make it longer than ``bound``."""
         z, model = self.coordinates(where), self.plan.model
         u = z @ theta
         match model:
@@ -101,7 +102,8 @@ class DeclaredSteps(Declared):
                 psi = self.response * special.expit(-self.response * u)
             case _:
                 psi = (self.response - where.centre) / where.unit - u
-        return np.asarray(z * (self.weights(z, u, bound) * psi / where.score_scale)[:, None])
+        along = z * stretched if isinstance(stretched, float) else z @ stretched
+        return np.asarray(along * (self.weights(along, u, bound) * psi / where.score_scale)[:, None])
 
     def weights(self, z: Array, u: Array, bound: float) -> Array:
         """Return how much of a record of one of two classes counts; 1 of others."""
@@ -207,8 +209,14 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     where = where_of(problem, first, design)
     counts: list[Array] = []
 
+    stretch = stretch_of(problem, where)
+    stretched = np.eye(problem.size) if stretch is None else stretch.matrix
+
+    def scores(theta: Array, bound: float = math.inf) -> Array:
+        return declared.scores(where, theta, bound, stretched)
+
     def longer(theta: Array, bound: float) -> Callable[[], Array]:
-        return lambda: np.array([np.sum(_lengths(declared.scores(where, theta)) > bound)])
+        return lambda: np.array([np.sum(_lengths(scores(theta)) > bound)])
 
     def ask(factor: float) -> float:
         answer = add("tail", longer(where.start, factor * numbers["step_bound"]), 1.0, False)
@@ -225,11 +233,9 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     def gradient(theta: Array, bound: float, noise: float) -> Array:
         name = next(names)
         most = numbers[f"{name}_bound"]
-        answer = add(
-            name, lambda: np.asarray(shortened(declared.scores(where, theta, most), most).sum(axis=0)), most, False
-        )
+        answer = add(name, lambda: np.asarray(shortened(scores(theta, most), most).sum(axis=0)), most, False)
         assert answer is not None
-        return answer
+        return np.asarray(np.linalg.solve(stretched, answer))
 
     theta = walk(problem, where, gradient).step
     add("count", longer(theta, FAR * numbers["step_bound"]), 1.0, False)
@@ -314,5 +320,7 @@ BY_PERSON = "least-squares"
 
 def steps_of(name: str, budget: Promise) -> list[Case]:
     """Return the cases of a model under a budget that has a δ or is Gaussian."""
-    found = [(AveragedSteps(), ""), *([(AveragedSteps(persons=True), "by person")] if name == BY_PERSON else [])]
+    found = [(AveragedSteps(), "")]
+    if name == BY_PERSON:
+        found += [(AveragedSteps(persons=True), "by person"), (AveragedSteps(effects=(0,)), "an effect of interest")]
     return cases_of(steps_case, [(label, mechanism, MODELS[name]) for mechanism, label in found], budget, n=10_000)

@@ -19,7 +19,7 @@ from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.sums.exact_sums import symmetric
 
 from .scores import Score
-from .sizes import LARGEST_DESIGN_EDGE, STEPS, StepNumbers, choose_factor
+from .sizes import LARGEST_DESIGN_EDGE, STEPS, StepNumbers, choose_factor, stretch_for
 
 FLOOR = {"number": 0.4, "quantile": 0.4, "label": 0.8, "count": 0.8}
 """Eigenvalues of the first second moments are raised to this share of their noise's edge."""
@@ -63,6 +63,8 @@ class StepsProblem:
     """Whether their scores are added up before they are squared."""
     factor: float = 1.0
     """The share of the longest bound to which `sizes` shorten scores."""
+    effects: tuple[int, ...] = ()
+    """Encoded columns whose coefficients are of interest: the steps' noise is smaller along them (effects.py)."""
 
     pure = False
 
@@ -72,6 +74,11 @@ class StepsProblem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", self.layout.width)
         object.__setattr__(self, "moment_columns", MomentColumns(self.layout, True))
+
+    @property
+    def loss(self) -> float:
+        """Return how many times its variance the noise of coefficients has that are not of interest."""
+        return stretch_for(len(self.effects) / self.size)[1]
 
     @property
     def response_scale(self) -> float:

@@ -10,13 +10,15 @@ information I and score variance K of a record:
 A column's coefficient is given an interval where the rule of `StepsResult.given` holds for the direction that says least
 about it: the one in which the columns differ.
 
+Effects of interest have less noise, and others more: `noise_factors`, for effects that are orthogonal.
+
 Records are taken for independent of each other. The sampling variance of a person's k records is up to k times as large.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -24,8 +26,9 @@ from scipy import special
 from onedraw.arrays import Array
 
 from .coordinates import DESIGN_FLOOR, FLOOR, LARGEST_PRIOR, LEAST_VARIANCE, PLAUSIBLE, StepsProblem, least_told
+from .effects import usual_limit
 from .scores import NODES, WEIGHTS, Score
-from .sizes import FACTORS, STEPS
+from .sizes import FACTORS, STEPS, stretch_for
 
 EPSILON_FACTORS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0)
 """Multiples of ε that are tried until a column is given an interval."""
@@ -61,7 +64,9 @@ def expected_errors(
         Standard deviations of the linear predictor and of a number about it, in units of the response.
     """
     one = float(problem.layout.intercept)
-    problem = with_usual_bound(problem)
+    named, others = noise_factors(problem)
+    m, problem = len(problem.effects), with_usual_bound(problem)
+    problem = with_noise(problem, (m * named + (problem.size - m) * others) / problem.size)
     found = directions_of(problem, filled, correlation)
     sampling, privacy = variances_of(problem, found, effect, noise)
     share = np.append(found.count, one) / (found.count.sum() + one)
@@ -69,11 +74,21 @@ def expected_errors(
 
 
 def expected_column_error(
-    problem: StepsProblem, *, filled: float, correlation: float, effect: float, noise: float
-) -> tuple[float, float, float]:
+    problem: StepsProblem, *, filled: float, correlation: float, effect: float, noise: float, named: bool = False,
+    share: float | None = None,
+) -> tuple[float, float, float]:  # fmt: skip
     """Return what to expect of one column's coefficient: error, error without privacy, and how many times this ε an interval
-    would need; at most 1 if it is expected to have one, infinity if no larger ε is known to give one."""
-    problem = with_usual_bound(problem)
+    would need; at most 1 if it is expected to have one, infinity if no larger ε is known to give one.
+
+    Parameters
+    ----------
+    named : bool
+        Whether the column is an effect of interest.
+    share : float, optional
+        Share of the records that have the level that a 0/1 column stands for.
+    """
+    factor, others = noise_factors(problem, share)
+    problem = with_noise(with_usual_bound(problem), factor if named else others)
     found = directions_of(problem, filled, correlation)
     sampling, privacy = (part[:2] for part in variances_of(problem, found, effect, noise))
     share = found.count / found.count.sum()
@@ -131,6 +146,29 @@ def is_given(
     variance = (scores / along + noisy**2 / (problem.n * along**2)) / (problem.n * information**2)
     prior = PLAUSIBLE**-2.0
     return bool(prior / (1.0 / variance + prior) <= LARGEST_PRIOR)
+
+
+def noise_factors(problem: StepsProblem, share: float | None = None) -> tuple[float, float]:
+    """Return how many times their variance the noise of an effect of interest and of all others have (effects.py).
+
+    Parameters
+    ----------
+    share : float, optional
+        Share of the records with the effect's level; None for a number in the middle of its range.
+    """
+    if not 0 < len(problem.effects) < problem.layout.columns:
+        return 1.0, 1.0
+    part = len(problem.effects) / problem.size
+    goal, loss = stretch_for(part)
+    far = 1.0 if share is None else math.sqrt(max(1.0 - share, share) / min(1.0 - share, share))
+    stretched = float(np.clip(loss * usual_limit(problem, far, loss), 1.0, goal))
+    return (1.0 + part * (stretched - 1.0)) / stretched, loss
+
+
+def with_noise(problem: StepsProblem, factor: float) -> StepsProblem:
+    """Return the problem with steps whose noise has this many times its variance."""
+    noise = math.sqrt(factor) * problem.sizes.step_noise
+    return replace(problem, sizes=replace(problem.sizes, step_noise=noise))
 
 
 USUAL_TAIL = {"number": 1.0, "label": 0.4, "count": 1.0, "quantile": 0.25}

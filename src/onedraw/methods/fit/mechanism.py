@@ -8,11 +8,12 @@ it is GaussianDP(μ) with μ² the sum over the parts. Theorem and proof: proof.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from onedraw.errors import PromiseRefused, UnsupportedBudget
+from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.mechanisms.fits import FitMechanism, layout_of
 from onedraw.mechanisms.stages import Categories, check_lattice, largest_total, stage_ratios, together
 from onedraw.models import OrdinaryLeastSquares
@@ -21,6 +22,7 @@ from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Provenance, PureDP
 
 from .coordinates import StepsProblem
+from .effects import effects_words, named_effects
 from .expected_error import expected_column_error, expected_errors
 from .result import StepsPublished, StepsResult
 from .run import FitBySteps, StepsTarget
@@ -44,6 +46,19 @@ INDEPENDENT = "standard errors take the records of one person for independent of
 FIXED = "the columns, their bounds and levels, the response's bounds or classes"
 """What the caller fixes without looking at the records."""
 
+STRETCHED = "rows are stretched along the effects of interest, by published numbers alone, before scores are shortened"
+
+
+def column_places(values: Any) -> tuple[int, ...]:
+    """Return places of columns in order, each once."""
+    try:
+        places = {operator.index(value) for value in values}
+    except TypeError:
+        places = {-1}
+    if min(places, default=0) < 0:
+        raise WrongCall(f"effects are places of columns, whole numbers from 0 on, but {values!r} was given.")
+    return tuple(sorted(places))
+
 
 @dataclass(frozen=True)
 class AveragedSteps(FitMechanism):
@@ -56,6 +71,8 @@ class AveragedSteps(FitMechanism):
     persons : bool
         Add up each person's scores before standard errors are made of them, so that these hold where the records of one
         person are alike. Needs records whose schema names persons.
+    effects : tuple of int
+        Encoded columns whose coefficients are of interest: noise is smaller along them and larger along others (effects.py).
     """
 
     title: ClassVar[str] = "averaged steps"
@@ -68,17 +85,25 @@ class AveragedSteps(FitMechanism):
     )
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "averaged-steps"
-    later: ClassVar[frozenset[str]] = frozenset({"persons"})
+    later: ClassVar[frozenset[str]] = frozenset({"persons", "effects"})
 
     categories: Categories = ()
     persons: bool = False
+    effects: Annotated[tuple[int, ...], column_places] = ()
 
     @property
     def by_person(self) -> bool:
         return self.persons
 
     def heading(self, plan: Plan) -> str:
-        return f"averaged noisy Newton steps towards the {self.estimand(plan)}"
+        known = f", with less noise along {named_effects(plan)}" if self.effects else ""
+        return f"averaged noisy Newton steps towards the {self.estimand(plan)}{known}"
+
+    def effects_note(self, plan: Plan) -> str:
+        return effects_words(self.problem(plan), named_effects(plan))
+
+    def estimand_note(self, plan: Plan) -> str:
+        return f"{self.estimand_words} {self.effects_note(plan)}".rstrip()
 
     def estimand(self, plan: Plan, target: str | None = None) -> str:
         return score_of(plan.model).estimand + (f" of {target}" if target else "")
@@ -129,6 +154,10 @@ class AveragedSteps(FitMechanism):
                 "Averaged steps are published once: their normal posterior gives as many draws as anybody wants, at no "
                 "privacy cost. Leave out draws, and call release.posterior(size)."
             )
+        if self.effects and self.effects[-1] >= layout.columns:
+            raise WrongCall(
+                f"effects are places of columns, from 0 to {layout.columns - 1}, but {self.effects[-1]} was given."
+            )
         return Setting(layout, score, request.n, request.records_per_person, self.persons)
 
     def _plan(self, request: Request, setting: Setting, numbers: StepNumbers) -> Plan:
@@ -136,6 +165,7 @@ class AveragedSteps(FitMechanism):
         check_lattice([stage for one in ends for stage in stages_of(setting, one)], request.n, request.budget)
         claims = [
             _shortening(numbers),
+            *([STRETCHED] if self.effects else []),
             exact_sums.in_words(request.n),
             *(["columns of one category are at least 0 and of norm at most 1"] if self.categories else []),
         ]
@@ -147,7 +177,8 @@ class AveragedSteps(FitMechanism):
         if request.records_per_person > 1 and not self.persons:
             enforced.append(Assumption(INDEPENDENT, Provenance.DECLARED))
         theorem = "averaged steps: Gaussian noise on sums of bounded norm, each adaptive on those before (methods/fit/proof.md)"
-        promise, assumptions = promise_of(setting, numbers), (*fixed_in_advance(request, FIXED), *enforced)
+        fixed = f"{FIXED}, the effects of interest" if self.effects else FIXED
+        promise, assumptions = promise_of(setting, numbers), (*fixed_in_advance(request, fixed), *enforced)
         return Plan.of(self, request, numbers.to_dict(), promise, theorem, assumptions)
 
     def own_sampler(self) -> type[FitBySteps]:
@@ -161,7 +192,7 @@ class AveragedSteps(FitMechanism):
         setting = self.setting(plan.request)
         return StepsProblem(
             plan.n, setting.layout, setting.score, StepNumbers.from_dict(plan.parameters, "Averaged steps"),
-            setting.records, setting.persons,
+            setting.records, setting.persons, effects=self.effects,
         )  # fmt: skip
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
@@ -181,7 +212,7 @@ class AveragedSteps(FitMechanism):
         """Return the error to expect per coefficient in a design: see `expected_error`."""
         return expected_errors(self.problem(plan), **design)
 
-    def expected_column_error(self, plan: Plan, **design: float) -> tuple[float, float, float]:
+    def expected_column_error(self, plan: Plan, **design: Any) -> tuple[float, float, float]:
         """Return what to expect of one column's coefficient in a design: see `expected_error`."""
         return expected_column_error(self.problem(plan), **design)
 

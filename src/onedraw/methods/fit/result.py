@@ -45,6 +45,8 @@ from .coordinates import (
     first_of,
     where_of,
 )
+from .effects import Stretch, stretch_of
+from .matrices import draw_towards, lower_eigenvalues, raise_eigenvalues
 from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
@@ -138,6 +140,18 @@ class StepsResult(NormalEstimates):
         return sizes.step_noise / math.sqrt(STEPS), sizes.early_noise / math.sqrt(EARLY_STEPS - SKIPPED_STEPS)
 
     @cached_property
+    def stretch(self) -> Stretch | None:
+        """Return how scores were stretched for the effects of interest."""
+        return stretch_of(self.problem, self.where)
+
+    @cached_property
+    def _noise_shape(self) -> Array:
+        """Return the covariance of the steps' noise in units of `_noise`, before H⁻¹."""
+        if self.stretch is None:
+            return np.eye(self.problem.size)
+        return self.stretch.noise
+
+    @cached_property
     def _information(self) -> Array:
         problem, sizes = self.problem, self.problem.sizes
         expected, mean = information_at(problem, self.where, self.published.step)
@@ -145,9 +159,9 @@ class StepsResult(NormalEstimates):
             return self._cautious(self._alone(expected, mean))
         measured = symmetric(self.published.information, problem.size)
         scale = float(np.clip((expected * measured).sum() / (expected**2).sum(), 0.3, 2.0))
-        drawn = self._alone(_drawn(measured, scale * expected, sizes.information_noise), mean)
-        return _at_least(
-            _lowered(drawn, CAUTION[problem.score.kind] * sizes.information_noise), LEAST_INFORMATION * mean
+        drawn = self._alone(draw_towards(measured, scale * expected, sizes.information_noise), mean)
+        return raise_eigenvalues(
+            lower_eigenvalues(drawn, CAUTION[problem.score.kind] * sizes.information_noise), LEAST_INFORMATION * mean
         )
 
     def _alone(self, matrix: Array, mean: float) -> Array:
@@ -177,8 +191,8 @@ class StepsResult(NormalEstimates):
             mean = information_at(problem, self.where, self.published.step)[1]
         measured = symmetric(self.published.covariance, problem.size)
         scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0 * problem.records))
-        drawn = self._alone(_drawn(measured, scale * shape, problem.sizes.covariance_noise), scale * mean)
-        return _at_least(drawn, LEAST_COVARIANCE * scale * mean)
+        drawn = self._alone(draw_towards(measured, scale * shape, problem.sizes.covariance_noise), scale * mean)
+        return raise_eigenvalues(drawn, LEAST_COVARIANCE * scale * mean)
 
     @property
     def _moments(self) -> Array:
@@ -195,7 +209,7 @@ class StepsResult(NormalEstimates):
         noise, _ = self._noise
         moved = self.change @ (self.published.step - self.published.early)
         allowance = self._misfit * np.outer(moved, moved)
-        return answer @ self._covariance @ answer.T, noise**2 * answer @ answer.T + allowance
+        return answer @ self._covariance @ answer.T, noise**2 * answer @ self._noise_shape @ answer.T + allowance
 
     @cached_property
     def specification(self) -> float:
@@ -207,7 +221,10 @@ class StepsResult(NormalEstimates):
         """Return the specification test along these directions of the steps; NaN for none."""
         noise, early = self._noise
         moved = (self._information @ (self.published.step - self.published.early))[directions]
-        return float(moved @ moved) / (len(moved) * (noise**2 + early**2)) if len(moved) else math.nan
+        if not len(moved):
+            return math.nan
+        over = np.linalg.solve(self._noise_shape[np.ix_(directions, directions)], moved)
+        return float(moved @ over) / (len(moved) * (noise**2 + early**2))
 
     @property
     def dependence(self) -> str:
@@ -270,16 +287,26 @@ class StepsResult(NormalEstimates):
 
     @property
     def _prior_shares(self) -> Array:
-        """Return the share of each variance that a weak prior would carry."""
-        return np.asarray(self.prior_parts().sum(axis=1))
+        """Return the share of each variance that a weak prior would carry; of effects of interest, the smaller of the
+        shares with their noise and with that of all others: less noise along them must not refuse them."""
+        found = self.prior_parts().sum(axis=1)
+        return np.asarray(np.minimum(found, self.prior_parts(alike=True).sum(axis=1)) if self.stretch else found)
 
-    def prior_parts(self, quieter: float = 1.0) -> Array:
-        """Return that share along each direction of the steps, if the steps' noise were this many times smaller."""
-        size, information = self.problem.size, self._information
+    def prior_parts(self, quieter: float = 1.0, *, alike: bool = False) -> Array:
+        """Return that share along each direction of the steps, if the steps' noise were this many times smaller.
+
+        Parameters
+        ----------
+        alike : bool
+            Whether to take the largest noise in every direction.
+        """
+        size, information, shape = self.problem.size, self._information, self._noise_shape
+        if alike:
+            shape = np.linalg.eigvalsh(shape).max() * np.eye(size)
         prior = np.full(size, PLAUSIBLE**-2.0)
         if self.problem.layout.intercept:
             prior[-1] = PLAUSIBLE_LEVEL**-2.0
-        noise = self._covariance + (self._noise[0] / quieter) ** 2 * np.eye(size)
+        noise = self._covariance + (self._noise[0] / quieter) ** 2 * shape
         both = np.linalg.inv(information @ np.linalg.solve(noise, information) + np.diag(prior))
         answer = self.change @ both
         whole = np.einsum("ij,ij->i", answer, self.change)
@@ -362,28 +389,3 @@ class StepsResult(NormalEstimates):
 
 def _first(problem: StepsProblem, published: StepsPublished) -> First:
     return first_of(problem, centre_of(problem, published.mean, published.level), published.moments)
-
-
-def _drawn(measured: Array, towards: Array, noise: float) -> Array:
-    """Return a noisy matrix drawn towards another one, by as much of their difference as noise explains.
-
-    Every eigenvalue of the difference keeps the share of James and Stein (1961), or more if it stands out of the noise's spectrum,
-    which ends at noise·√(2p): √(d² − 2p·noise²) is then best (Donoho, Gavish, Johnstone 2018, for Frobenius's norm).
-    """
-    p = len(measured)
-    values, axes = np.linalg.eigh(measured - towards)
-    kept = max(0.0, 1.0 - noise**2 * p * (p + 1) / 2.0 / max(float((values**2).sum()), 1e-300))
-    outside = np.sqrt(np.maximum(values**2 - 2.0 * p * noise**2, 0.0))
-    return np.asarray(towards + (axes * np.sign(values) * np.maximum(kept * np.abs(values), outside)) @ axes.T)
-
-
-def _lowered(matrix: Array, by: float) -> Array:
-    """Return the matrix with eigenvalues lower by this much, at most halved."""
-    values, axes = np.linalg.eigh(matrix)
-    return np.asarray((axes * np.maximum(values - by, values / 2.0)) @ axes.T)
-
-
-def _at_least(matrix: Array, least: float) -> Array:
-    """Return the matrix with eigenvalues of at least this size."""
-    values, axes = np.linalg.eigh(matrix)
-    return np.asarray((axes * np.maximum(values, least)) @ axes.T)

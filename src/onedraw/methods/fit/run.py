@@ -27,6 +27,7 @@ from onedraw.samplers.randomness import OPERATING_SYSTEM
 from onedraw.samplers.sampler import Sample
 
 from .coordinates import StepsProblem, Where, centre_of, first_of, where_of
+from .effects import Stretch, stretch_of
 from .result import FAR, StepsPublished, StepsResult
 from .sizes import EARLY_STEPS, STEPS, TAIL_COUNTS, StepNumbers, choose_factor
 from .steps import walk
@@ -145,6 +146,12 @@ class Stages:
             StepRows(problem.layout, problem.score), where.mean, where.root, where.centre, where.unit
         )
         self._rows, self._where = rows, where
+        self._stretched, self._stretch = rows, stretch_of(problem, where)
+        if self._stretch is not None:
+            root, factor = self._stretch.rows(where)
+            self._stretched = records.read_as(
+                StepRows(problem.layout, problem.score), where.mean, root, where.centre, where.unit, factor
+            )
         tail = self._tail() if sizes.tail_noise else None
         problem = problem.with_bound(tail)
         sizes = problem.sizes
@@ -181,18 +188,30 @@ class Stages:
         problem, where = self.target.problem, self._where
         assert where is not None
         fine = vector_steps(1.0, problem.n)
-        summed = self._rows.sum(LongScores(problem.score), fine, bound, theta, where.score_scale)
+        summed = self._stretched.sum(
+            LongScores(problem.score), fine, bound, self._in_stretched(theta), where.score_scale
+        )
         return self.noise.vector(summed, fine, noise)
 
     _rows: Any = field(default=None, init=False, repr=False)
+    _stretched: Any = field(default=None, init=False, repr=False)
+    """The same rows along the effects of interest (effects.py); those themselves if none are named."""
+    _stretch: Stretch | None = field(default=None, init=False, repr=False)
     _where: Where | None = field(default=None, init=False, repr=False)
 
     def _gradient(self, theta: Array, bound: float, noise: float) -> Array:
         problem, where = self.target.problem, self._where
         assert where is not None
         fine = vector_steps(bound, problem.n)
-        summed = self._rows.sum(ClippedScores(problem.score), fine, bound, theta, where.score_scale)
-        return self.noise.vector(summed, fine, noise)
+        summed = self._stretched.sum(
+            ClippedScores(problem.score), fine, bound, self._in_stretched(theta), where.score_scale
+        )
+        answer = self.noise.vector(summed, fine, noise)
+        return answer if self._stretch is None else self._stretch.back(answer)
+
+    def _in_stretched(self, theta: Array) -> Array:
+        """Return the coefficients of stretched rows that give the same predictors."""
+        return theta if self._stretch is None else self._stretch.coefficients(theta)
 
     def _matrix(self, statistic: Any, theta: Array, radius: float, bound: float, noise: float) -> Array:
         where = self._where

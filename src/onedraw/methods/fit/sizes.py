@@ -311,3 +311,15 @@ def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
         if noise:
             found.append(Stage(apart(radius**2, pure=False), noise, setting.triangle, radius**2, of_person=of_person))
     return found
+
+
+LARGEST_LOSS = 2.0
+"""How many times its variance the noise of coefficients may have that are not of interest."""
+
+
+def stretch_for(share: float) -> tuple[float, float]:
+    """Return (1 + x, 1/κ) of effects.py for effects of interest that are this share of all coefficients."""
+    if not 0.0 < share < 1.0:
+        return 1.0, 1.0
+    loss = min((1.0 - share) / (1.0 - share**0.4), LARGEST_LOSS)
+    return 1.0 + (loss - 1.0) / share, loss

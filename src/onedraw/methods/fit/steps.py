@@ -80,7 +80,8 @@ def _series(
     problem: StepsProblem, where: Where, gradient: Gradient, theta: Array, bound: float, noise: float, steps: int, skipped: int
 ) -> tuple[Array, Array]:  # fmt: skip
     usual = problem.n * (problem.score.information if problem.score.kind != "count" else 1.0)
-    damping = max(DAMPING[problem.score.kind], problem.size * (noise / usual) ** 2 / (2.0 * WANDER**2))
+    wander = problem.size * problem.loss * (noise / usual) ** 2 / (2.0 * WANDER**2)
+    damping = max(DAMPING[problem.score.kind], wander)
     damping = min(damping, steps / 2.0)
     average, step, first = np.zeros(problem.size), np.zeros((problem.size, problem.size)), theta
     for number in range(steps):

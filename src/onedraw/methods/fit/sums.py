@@ -85,8 +85,10 @@ class StepRows(Compiled):
     layout: Layout
     score: Score
 
-    def block(self, X: Any, r: Any, weight: Any, mean: Any, root: Any, centre: Any, unit: Any) -> Any:
-        z = self.layout.measured(X, mean, root, 1.0)
+    def block(
+        self, X: Any, r: Any, weight: Any, mean: Any, root: Any, centre: Any, unit: Any, factor: Any = 1.0
+    ) -> Any:
+        z = self.layout.measured(X, mean, root, factor)
         return z.T, self.score.respond(r, centre, unit)
 
 

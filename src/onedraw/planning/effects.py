@@ -1,0 +1,82 @@
+"""Effects of interest by name: which columns of a regression they are.
+
+An effect is named by its column. A category names the columns of all its levels but the first; one level can be named alone, as
+``sex=male``. Where columns have no names, an effect is a column's place, from 0 on.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from onedraw.errors import InvalidModel
+
+from .options import ESTIMANDS
+
+if TYPE_CHECKING:
+    from .regression import Regression
+
+EFFECT_KINDS = tuple(kind for kind in ESTIMANDS if kind != "softmax")
+"""Regressions that averaged steps fit."""
+
+MOST_NAMED = 12
+"""Columns that a refusal lists, at most."""
+
+
+def effect_places(effects: Any, names: Sequence[str], categories: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return the columns that effects name, in order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns' names, in order.
+    categories : sequence of (int, int)
+        (start, stop) of the columns of each category.
+    """
+    found: set[int] = set()
+    for effect in effects:
+        found.update(_places(effect, names, categories))
+    return tuple(sorted(found))
+
+
+def _places(effect: Any, names: Sequence[str], categories: Sequence[tuple[int, int]]) -> Sequence[int]:
+    if isinstance(effect, int) and not isinstance(effect, bool) and 0 <= effect < len(names):
+        return (effect,)
+    if effect in names:
+        return (list(names).index(effect),)
+    for start, stop in categories:
+        if all(name.startswith(f"{effect}=") for name in names[start:stop]):
+            return range(start, stop)
+    coded = {place: names[start].partition("=")[0] for start, stop in categories for place in range(start, stop)}
+    known = list(dict.fromkeys(coded.get(place, name) for place, name in enumerate(names)))
+    close = difflib.get_close_matches(str(effect), [*known, *names], n=1, cutoff=0.6)
+    listed = ", ".join(known[:MOST_NAMED]) + (" and more" if len(known) > MOST_NAMED else "")
+    raise InvalidModel(
+        f"effects names {effect!r}, which is no column besides the target.{f' Perhaps {close[0]}?' if close else ''} "
+        f"Name some of: {listed}."
+    )
+
+
+def check_effects(asked: Regression) -> None:
+    """Refuse effects that this regression cannot know better than others."""
+    if asked.effects is None:
+        return
+    if asked.kind not in EFFECT_KINDS:
+        raise InvalidModel(
+            f"effects= does not belong to a {asked.kind} regression and would do nothing; it is for {', '.join(EFFECT_KINDS)}. "
+            "Leave it out."
+        )
+    if not asked.effects:
+        raise InvalidModel("effects names no column. Name the columns of interest, or leave it out.")
+    if asked.estimand == "robust":
+        raise InvalidModel('effects= is for averaged steps, which do not fit estimand="robust". Leave one of them out.')
+    assert asked.effect_places  # reading it refuses names that are no columns
+
+
+def check_effects_fit(asked: Regression, name: str) -> None:
+    """Refuse a mechanism that would not use the effects."""
+    if asked.effects is not None and name not in ("fit", "averaged-steps"):
+        raise InvalidModel(
+            f"effects= is for the fit by averaged steps, and {name!r} would not use it. Leave one of them out."
+        )
