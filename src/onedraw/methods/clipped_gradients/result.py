@@ -1,0 +1,104 @@
+"""The estimate that follows from what clipped gradients published. All of it is free.
+
+It is a point: clipping biases the coefficients, and nothing published says by how much. So there are no standard errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from onedraw.arrays import Array
+
+from .coordinates import Coordinates, Problem, coordinates_of, encoded_estimate
+from .temperature import choose_temperature, score_deviation, temperatures_for
+
+PARTS = ("level", "mean", "spread", "slopes", "intercepts", "temperature")
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The numbers as they leave: means over the n records, averages of iterates, and sums of derivatives."""
+
+    level: Array
+    mean: Array | None
+    spread: Array | None
+    slopes: Array
+    """Column by column, class by class within each."""
+    intercepts: Array
+    temperature: Array
+
+    def to_dict(self) -> dict[str, list[float]]:
+        found = {name: getattr(self, name) for name in PARTS}
+        return {name: np.asarray(value).ravel().tolist() for name, value in found.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Published:
+        found: dict[str, Any] = {name: stored.get(name) for name in PARTS}
+        found |= {name: np.asarray(one, dtype=np.float64) for name, one in found.items() if one is not None}
+        return cls(**found)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The level as the steps use it: mean responses, their scores, and the unit of residuals."""
+
+    shares: Array
+    scores: Array
+    unit: float
+
+    @classmethod
+    def of(cls, problem: Problem, level: Array) -> Start:
+        """Return the start that a published mean response gives."""
+        response = problem.response
+        shares = response.shrink(level, problem.sizes.level_noise / problem.n)
+        return cls(shares, response.link(shares), response.unit(shares))
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedResult:
+    """A predictor in encoded coordinates."""
+
+    problem: Problem
+    published: Published
+
+    @cached_property
+    def start(self) -> Start:
+        return Start.of(self.problem, self.published.level)
+
+    @cached_property
+    def where(self) -> Coordinates:
+        return coordinates_of(self.problem, self.published.mean, self.published.spread)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Slopes of measured columns before the temperature, (columns, outputs)."""
+        return self.published.slopes.reshape(self.problem.layout.columns, -1)
+
+    @cached_property
+    def deviation(self) -> float:
+        """Standard deviation of the scores at temperature 1, as far as published numbers say."""
+        return score_deviation(self.problem, self.where, _weights(self.start.shares), self.slopes)
+
+    @cached_property
+    def temperature(self) -> float:
+        """The share of the steps' scores that the predictor uses."""
+        temperatures = temperatures_for(self.deviation)
+        return choose_temperature(temperatures, self.published.temperature, self.problem.sizes.temperature_noise)
+
+    @cached_property
+    def estimate(self) -> Array:
+        """Coefficients of encoded rows, intercept last, class by class."""
+        level, t = self.start.scores, self.temperature
+        return encoded_estimate(
+            self.problem, self.where, t * self.slopes, level + t * (self.published.intercepts - level)
+        )
+
+
+def _weights(shares: Array) -> Array:
+    """Return the weights of outputs: class shares, or 1 for a single score."""
+    return shares if len(shares) > 1 else np.ones(1)
