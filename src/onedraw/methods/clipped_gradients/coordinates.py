@@ -88,7 +88,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """What measured rows are made of."""
+    """Centers and scales of columns, and the integers of categories."""
 
     center: Array
     scale: Array
@@ -196,7 +196,7 @@ def gradient_of(problem: Problem, where: Coordinates, numbers: Integers, codes: 
     return found
 
 
-def encoded_estimate(problem: Problem, where: Coordinates, slopes: Array, intercepts: Array) -> Array:
+def coefficients_of_encoded_rows(problem: Problem, where: Coordinates, slopes: Array, intercepts: Array) -> Array:
     """Return coefficients of encoded rows (x, 1) in the response's unit, output by output."""
     scale, shift = problem.layout.units
     of_columns = slopes / where.scale[:, None]

@@ -25,7 +25,7 @@ from onedraw.models import CountRegression, Logistic, OrdinaryLeastSquares, Soft
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.losses import LogisticLoss
 
-from .sizes import CLIPPED_RESIDUAL, LEVEL_PRIOR, NUMBER_UNIT, Kind
+from .sizes import LEVEL_PRIOR, NUMBER_UNIT, Kind
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,6 @@ class Response:
     def sensitivity(self) -> float:
         """Return how far replacing one record moves the sum of responses that the level is made of."""
         return {"label": 1.0, "classes": ROOT_TWO, "count": 1.0, "number": 2.0}[self.kind]
-
-    @property
-    def clipped_residual(self) -> float:
-        """Return the length to which raw residuals of the intercepts are shortened."""
-        return CLIPPED_RESIDUAL[self.kind]
 
     def read(self, y: Any) -> Any:
         """Return encoded responses as this class has them: 0 or 1, codes, or in [-1, 1]."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from onedraw.arrays import Array
 
-from .coordinates import Coordinates, Problem, coordinates_of, encoded_estimate
+from .coordinates import Coordinates, Problem, coefficients_of_encoded_rows, coordinates_of
 from .temperature import choose_temperature, score_deviation, temperatures_for
 
 PARTS = ("level", "mean", "spread", "slopes", "intercepts", "temperature")
@@ -94,7 +94,7 @@ class ClippedResult:
     def estimate(self) -> Array:
         """Coefficients of encoded rows, intercept last, class by class."""
         level, t = self.start.scores, self.temperature
-        return encoded_estimate(
+        return coefficients_of_encoded_rows(
             self.problem, self.where, t * self.slopes, level + t * (self.published.intercepts - level)
         )
 

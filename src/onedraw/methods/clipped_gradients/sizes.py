@@ -79,7 +79,7 @@ MIN_STEPS, MAX_STEPS, MAX_NUMBERS = 25, 120, 400_000
 """Steps at least and at most, and noisy numbers in all of them together. F has up to 600 steps; fewer keep the time of a release
 below 5 s, with 10 µs for a number of exact discrete noise."""
 
-LARGEST_STEPS = 10_000
+MAX_STATED_STEPS = 10_000
 """Steps that a stated plan may have."""
 
 AVERAGED = 0.7
@@ -109,7 +109,7 @@ CAUTION = 1.0
 
 
 class Sensitivity(NamedTuple):
-    """How far a record moves the sums that scales are made of."""
+    """Distances by which a record moves the sums of columns and of their deviations."""
 
     mean: float
     spread: float
@@ -117,7 +117,7 @@ class Sensitivity(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """What the sizes depend on, all of it public."""
+    """Public facts that the sizes follow from."""
 
     layout: Layout
     kind: Kind
@@ -169,7 +169,7 @@ class ClippedNumbers(Numbers):
 
     @property
     def complete(self) -> bool:
-        whole = self.steps == int(self.steps) and 1 <= self.steps <= LARGEST_STEPS
+        whole = self.steps == int(self.steps) and 1 <= self.steps <= MAX_STATED_STEPS
         noises = self.level_noise and self.slope_noise and self.intercept_noise and self.temperature_noise
         bounds = self.slope_bound and self.intercept_bound and self.temperature_bound and self.time
         scales = self.mean_noise or not self.spread_noise

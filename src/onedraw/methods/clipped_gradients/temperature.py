@@ -11,7 +11,7 @@ derivative, which decides between the level and the slopes, has the noise of two
 published standard deviation of scores to a half, or is a half; the others go up to 1.5 in equal ratios.
 
 **Which t.** The published derivatives are made increasing. The zero of the line through them, raised by one standard deviation
-of the noise, is t: 0 if the raised derivative at 0 is positive, so that nothing stands out of the noise.
+of the noise, is t: 0 if the raised derivative at 0 is positive, because the noise then exceeds the signal.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from onedraw.arrays import Array
 from .coordinates import Coordinates, Problem
 from .sizes import CAUTION, FIRST_SPREAD, MAX_TEMPERATURE, TEMPERATURES
 
-LEAST_DEVIATION = 1e-9
+MIN_DEVIATION = 1e-9
 """Scores that scatter by less are taken to scatter by this."""
 
 
 def score_deviation(problem: Problem, where: Coordinates, shares: Array, slopes: Array) -> float:
     """Return the standard deviation of scores that published slopes and variances imply, an average over classes."""
     centered = slopes - (slopes @ shares)[:, None] if problem.response.outputs > 1 else slopes
-    return max(math.sqrt(float(where.variance @ (centered**2 @ shares))), LEAST_DEVIATION)
+    return max(math.sqrt(float(where.variance @ (centered**2 @ shares))), MIN_DEVIATION)
 
 
 def temperatures_for(deviation: float) -> Array:
@@ -43,7 +43,7 @@ def temperatures_for(deviation: float) -> Array:
 
 def choose_temperature(temperatures: Array, published: Array, noise: float) -> float:
     """Return t, from the published derivative at the first temperature and its increases."""
-    derivatives = _increasing(np.cumsum(published))
+    derivatives = _pool_neighbors(np.cumsum(published))
     raised = derivatives + CAUTION * noise
     if not raised[0] < 0.0:
         return 0.0
@@ -55,7 +55,7 @@ def choose_temperature(temperatures: Array, published: Array, noise: float) -> f
     return float(temperatures[before] + share * (temperatures[after] - temperatures[before]))
 
 
-def _increasing(values: Array) -> Array:
+def _pool_neighbors(values: Array) -> Array:
     """Return the nearest increasing sequence, by pooling neighbors that decrease; the first value stays as it is.
 
     The first has less noise than the others, and decides whether there is any temperature but 0.
