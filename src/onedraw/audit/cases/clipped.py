@@ -33,6 +33,7 @@ from onedraw.samplers.noise import Noise
 from . import staged
 from .case import Case, cases_of
 from .fits import Declared, neighbours
+from .losses import encoded_rows
 from .staged import EACH_STAGE, Moves, Recorded, categories_of, coded_columns
 
 ATTAINED = (
@@ -62,11 +63,11 @@ class DeclaredGradients(Declared):
     @property
     def columns(self) -> Array:
         """Return v: numbers, rows of a ball, and for each category the unit vector of a record's level, or 0."""
-        rows = np.array(self.rows)
+        rows, encoded = np.array(self.rows), np.array(encoded_rows(self.plan.model, self.records[0]))
         for start, stop in categories_of(self.plan):
-            part = rows[:, start:stop]
+            part = encoded[:, start:stop]
             level, largest = part.argmax(axis=1), part.max(axis=1)
-            rows[:, start:stop] = np.where(largest > 0.5, 1.0, 0.0)[:, None] * np.eye(stop - start)[level]
+            rows[:, start:stop] = np.where(largest > 0.0, 1.0, 0.0)[:, None] * np.eye(stop - start)[level]
         return rows
 
     @property

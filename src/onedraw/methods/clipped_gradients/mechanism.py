@@ -38,7 +38,7 @@ class ClippedGradients(Mechanism):
     ----------
     categories : tuple of (int, int)
         (start, stop) of 0/1 columns that code one category. A record has the level whose column is largest, and none if no column
-        is above a half.
+        is above the middle of its range.
     """
 
     title: ClassVar[str] = "clipped gradients"

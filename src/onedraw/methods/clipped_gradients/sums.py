@@ -18,7 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from onedraw.models.compute import jnp
+import numpy as np
+
+from onedraw.data.sums import Reading
+from onedraw.models.compute import jax, jnp
 from onedraw.models.moments.measured import INSIDE, Layout
 from onedraw.models.sums.exact_sums import Compiled
 
@@ -26,10 +29,11 @@ from .responses import Response
 
 
 @dataclass(frozen=True)
-class CodedRows(Compiled):
-    """(X, y) → (numbers, codes, response): columns that are numbers, one code for each category.
+class CodedRows(Reading):
+    """(X, y) → (numbers, codes, response): columns that are numbers, one code for each category, as JAX arrays.
 
-    A record has the level whose column is largest, and none if no column is above a half.
+    A record has the level whose column is largest, and none if no column is above the middle of its range. NumPy reads rows, so that no
+    second array of all columns is made.
     """
 
     layout: Layout
@@ -37,15 +41,23 @@ class CodedRows(Compiled):
     offsets: tuple[int, ...]
     response: Response
 
-    def block(self, X: Any, y: Any, weight: Any) -> Any:
-        rows = finite(self.layout.rows(X))
-        codes = [
-            offset + jnp.where(rows[:, start:stop].max(axis=1) > 0.5, rows[:, start:stop].argmax(axis=1) + 1, 0)
-            for (start, stop), offset in zip(self.layout.categories, self.offsets, strict=True)
-        ]
-        numbers = rows[:, jnp.array(self.places, dtype=int)].T
-        found = jnp.stack(codes).astype(jnp.int32) if codes else jnp.zeros((0, rows.shape[0]), dtype=jnp.int32)
-        return numbers, found, finite(self.response.read(y))
+    columns = ()
+
+    def of_block(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+        if self.layout.ball is not None:
+            numbers = np.asarray(self.layout.rows(jnp.asarray(X)))
+        else:
+            numbers = np.clip(X[:, list(self.places)], -1.0, 1.0)
+        codes = np.zeros((len(self.offsets), len(X)), dtype=np.int32)
+        for place, ((start, stop), offset) in enumerate(zip(self.layout.categories, self.offsets, strict=True)):
+            level = X[:, start:stop].argmax(axis=1)
+            has_level = X[np.arange(len(X)), start + level] > 0.0
+            codes[place] = offset + np.where(has_level, level + 1, 0)
+        whole = np.where(np.isfinite(numbers), numbers, 0.0)
+        return jax.device_put(np.ascontiguousarray(whole.T)), jax.device_put(codes), finite(self.response.read(y))
+
+    def placed(self, weight: Any) -> Any:
+        return jnp.asarray(weight)
 
 
 @dataclass(frozen=True)
