@@ -102,7 +102,10 @@ class Plain:
         W, b = np.zeros((self.d, len(self.start))), self.start
         C, C0 = q["slope_bound"], q["intercept_bound"]
         pace = q["time"] / steps / C
-        slow = min(8.0, 0.1 * n * self.unit * math.sqrt(steps) / q["intercept_noise"]) / steps
+        slow = (
+            min(8.0 if self.kind == "number" else 30.0, 0.1 * n * self.unit * math.sqrt(steps) / q["intercept_noise"])
+            / steps
+        )
         kept = []
         for _ in range(steps):
             raw = self.residuals(z @ W + b)
@@ -114,24 +117,23 @@ class Plain:
             kept.append((W, b))
         kept = kept[steps - round(0.7 * steps) :]
         W, b = (np.mean([one[place] for one in kept], axis=0) for place in (0, 1))
-        t = self.temperature(z @ W + b - self.start, W, noise)
+        t = self.temperature(z @ W, b, W, noise)
         slopes = t * W / self.s[:, None]
-        return slopes, self.start + t * (b - self.start) - self.m @ slopes, t
+        return slopes, b - self.m @ slopes, t
 
-    def temperature(self, h: Array, W: Array, noise: Deviates) -> float:
+    def temperature(self, h: Array, b: Array, W: Array, noise: Deviates) -> float:
         centered = W - (W @ self.shares)[:, None] if self.kind == "classes" else W
         deviation = math.sqrt(float(self.variance @ (centered**2 @ self.shares)))
         first = min(0.5, 0.5 / deviation)
-        t = np.array([0.0, *(first * (1.5 / first) ** (place / 3.0) for place in range(4))])
+        last = 1.5 if self.kind in ("label", "classes") else 1.0
+        t = np.array([0.0, *(first * (last / first) ** (place / 3.0) for place in range(4))])
         bound = self.q["temperature_bound"]
         found = [
-            np.clip(
-                (self.residuals(self.start + one * h) * h).sum(axis=1) / (self.unit * deviation), -bound, bound
-            ).sum()
+            np.clip((self.residuals(b + one * h) * h).sum(axis=1) / (self.unit * deviation), -bound, bound).sum()
             for one in t
         ]
         noisy = np.cumsum(noise.vector(np.diff([0.0, *found]), 1.0, self.q["temperature_noise"]))
-        raised = np.maximum.accumulate(noisy) + self.q["temperature_noise"]
+        raised = np.maximum.accumulate(noisy) + 0.25 * self.q["temperature_noise"]
         if raised[0] >= 0.0:
             return 0.0
-        return float(np.interp(0.0, raised, t)) if raised[-1] > 0.0 else 1.5
+        return float(np.interp(0.0, raised, t)) if raised[-1] > 0.0 else last

@@ -130,7 +130,7 @@ def temperature_departures(
     bound = problem.sizes.temperature_bound
     fine = vector_steps(bound, problem.n)
     weights, temperatures = weights_of(problem, where, slopes), np.array([0.0, 0.1, 0.4, 0.9, 1.5])
-    public = bound, fine, 0.8, temperatures, 0.3 * intercepts, *weights, intercepts
+    public = bound, fine, 0.8, temperatures, *weights, intercepts
     seen = [whole(rows, of(problem.response), *public) for rows in pair]
     moved = distance(*seen) > Fraction(temperature_sensitivity(bound)) ** 2 * Fraction(fine) ** 2
     ends = [np.cumsum(np.array(one, dtype=object)) for one in seen]

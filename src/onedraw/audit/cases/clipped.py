@@ -26,7 +26,6 @@ from onedraw.methods.clipped_gradients.coordinates import Coordinates, coordinat
 from onedraw.methods.clipped_gradients.result import ClippedResult, Published, Start
 from onedraw.methods.clipped_gradients.run import Stages
 from onedraw.methods.clipped_gradients.steps import descend
-from onedraw.methods.clipped_gradients.temperature import temperatures_for
 from onedraw.privacy import Promise
 from onedraw.samplers.noise import Noise
 
@@ -116,13 +115,13 @@ class DeclaredGradients(Declared):
 
     def of_temperature(self, found: ClippedResult) -> Array:
         """Return Σ of the first derivative in the temperature, and of its increases."""
-        bound, level = self.plan.parameters["temperature_bound"], found.start.scores
+        bound, level = self.plan.parameters["temperature_bound"], found.published.intercepts
         z = (self.columns - found.where.center) / found.where.scale
-        slopes = z @ found.slopes + found.published.intercepts - level
+        slopes = z @ found.slopes
         scale = found.start.unit * found.deviation
         each = [
             np.clip((self.residuals(level + t * slopes) * slopes).sum(axis=1) / scale, -bound, bound)
-            for t in temperatures_for(found.deviation)
+            for t in found.temperatures
         ]
         return np.asarray(np.diff(np.maximum.accumulate(each, axis=0), axis=0, prepend=0.0).sum(axis=1))
 

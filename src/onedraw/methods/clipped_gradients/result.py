@@ -85,18 +85,21 @@ class ClippedResult:
         return score_deviation(self.problem, self.where, _weights(self.start.shares), self.slopes)
 
     @cached_property
+    def temperatures(self) -> Array:
+        """Temperatures at which the derivative is published."""
+        return temperatures_for(self.deviation, self.problem.response.kind)
+
+    @cached_property
     def temperature(self) -> float:
-        """The share of the steps' scores that the predictor uses."""
-        temperatures = temperatures_for(self.deviation)
-        return choose_temperature(temperatures, self.published.temperature, self.problem.sizes.temperature_noise)
+        """The share of the slopes' part of the scores that the predictor uses."""
+        noise = self.problem.sizes.temperature_noise
+        return choose_temperature(self.temperatures, self.published.temperature, noise)
 
     @cached_property
     def estimate(self) -> Array:
         """Coefficients of encoded rows, intercept last, class by class."""
-        level, t = self.start.scores, self.temperature
-        return coefficients_of_encoded_rows(
-            self.problem, self.where, t * self.slopes, level + t * (self.published.intercepts - level)
-        )
+        slopes = self.temperature * self.slopes
+        return coefficients_of_encoded_rows(self.problem, self.where, slopes, self.published.intercepts)
 
 
 def _weights(shares: Array) -> Array:

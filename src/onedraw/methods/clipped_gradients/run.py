@@ -27,7 +27,6 @@ from .coordinates import Coordinates, Problem, code_table, columns_of, coordinat
 from .result import ClippedResult, Published, Start
 from .steps import descend
 from .sums import CodedRows, Columns, Derivatives, Deviations, Gradients, Levels, StepRows
-from .temperature import temperatures_for
 
 if TYPE_CHECKING:
     from .mechanism import ClippedGradients as ClippedGradients
@@ -171,11 +170,10 @@ class Stages:
 
     def _derivatives(self, rows: Any, found: ClippedResult) -> Array:
         """Return the noisy derivative in the temperature at 0, and its increases."""
-        problem, sizes, start = self.target.problem, self.target.problem.sizes, found.start
+        problem, sizes = self.target.problem, self.target.problem.sizes
         bound = sizes.temperature_bound
         fine = vector_steps(bound, problem.n)
-        public = bound, fine, start.unit * found.deviation, temperatures_for(found.deviation), start.scores
-        shift = found.published.intercepts - start.scores
+        public = bound, fine, found.start.unit * found.deviation, found.temperatures
         weights = self._weights(found.where, found.slopes)
-        summed = rows.sum(Derivatives(problem.response), *public, *weights, shift)
+        summed = rows.sum(Derivatives(problem.response), *public, *weights, found.published.intercepts)
         return self.noise.vector(summed, fine, sizes.temperature_noise)

@@ -15,8 +15,8 @@ The noise in the score of a usual record, of length √d, is then about the same
 class means; as C grows they tend to maximum likelihood. T steps have noise of deviation √T each at the same promise: T costs
 computing, not privacy.
 
-Constants marked F are those of "algorithm F", fitted in laboratory notes on the tuning half of 27 tables. The others say
-how they were found.
+Constants marked F are those of "algorithm F", fitted in laboratory notes on the tuning half of 27 tables. Those marked P were fitted on
+the half of the tables of `benchmarks/prediction` that is set aside for deriving. The others say how they were found.
 """
 
 from __future__ import annotations
@@ -30,19 +30,14 @@ from onedraw.models.moments.measured import Layout, MomentColumns
 
 Kind = Literal["label", "classes", "count", "number"]
 
-LEVEL_FACTOR = {"label": 5.0, "classes": 5.0, "count": 50.0, "number": 50.0}
-"""The level's share of μ² is (this/(nμ))². F for classes. Derived for the others, where F has 5: the noise of the level is then at most a fifth
-of a rate that is a tenth of the largest count, and 4% of half the range of numbers."""
-
-MIN_LEVEL_SHARE, MAX_LEVEL_SHARE = {"label": 0.02, "classes": 0.02, "count": 0.05, "number": 0.05}, 0.4
-"""That share at least and at most. F, but for counts and numbers, which have a level that is far smaller than their range: 0.05
-is the upper end of what the notes propose. Not measured."""
+LEVEL_FACTOR, MIN_LEVEL_SHARE, MAX_LEVEL_SHARE = 20.0, 0.05, 0.4
+"""The level's share of μ² is (20/(nμ))², from 0.05 to 0.4. P. F has a factor of 5 and 0.02, which leaves noise that costs log-loss."""
 
 LEVEL_PRIOR = 0.25
 """Standard deviation of a class share about a half that the level of two classes is shrunk by. Not measured."""
 
-TEMPERATURE_SHARE = 0.08
-"""The temperature's share of μ²: the middle of 5 to 10%. Not measured."""
+TEMPERATURE_SHARE = 0.1
+"""The temperature's share of μ². P: 0.05 is a little worse."""
 
 SCALES_SHARE, MEAN_PART = 0.12, 1.0 / 3.0
 """Share of what is left that measures scales, and the part of it for means. F."""
@@ -51,7 +46,7 @@ MAX_SPREAD_NOISE = 0.15
 """Scales are left out if the noise of a mean deviation is at least this, for columns of half-width 1. F."""
 
 UNMEASURED_SCALE = 0.5
-"""Scale of a column if none is measured. F."""
+"""Scale of a column if none is measured. F; twice as much is no better. P."""
 
 PRIOR_MEAN, PRIOR_SPREAD, MIDDLE_SPREAD = 0.5, 0.2, 0.4
 """Standard deviations by which means and mean deviations are shrunk, and the deviation towards which. F."""
@@ -69,15 +64,22 @@ CLIP_FACTOR, MIN_CLIP, MAX_CLIP = 0.1, 0.1, 3.0
 MAX_TIME = 300.0
 """τ at most, times max(1, C/√d). F."""
 
-COUNT_CLIP, COUNT_TIME, MAX_COUNT_TIME = 2.0, 0.3, 30.0
-"""C and τ of counts over those of classes, and τ at most in units of C/√d. F."""
+COUNT_CLIP, COUNT_TIME, MAX_COUNT_TIME = 2.0, 0.6, 60.0
+"""C and τ of counts over those of classes, and τ at most in units of C/√d. The first is F, the others P: F has half of them."""
 
-MAX_INTERCEPT_TIME, INTERCEPT_TIME = 8.0, 0.1
-"""Total time of the intercepts at most, and over nμ/(2·C₀). F."""
+NUMBER_TIME = 0.1
+"""τ of numbers over that of classes. Derived: the squared loss bends by 1/0.3 in these units, that of labels by at most a quarter, so that the
+same steps would overshoot."""
 
-MIN_STEPS, MAX_STEPS, MAX_NUMBERS = 25, 120, 400_000
-"""Steps at least and at most, and noisy numbers in all of them together. F has up to 600 steps; fewer keep the time of a release
-below 5 s, with 10 µs for a number of exact discrete noise."""
+MAX_INTERCEPT_TIME: dict[Kind, float] = {"label": 30.0, "classes": 30.0, "count": 30.0, "number": 8.0}
+"""Total time of the intercepts at most. P, where F has 8. For numbers F: the curvature is 1 over the unit, so that longer steps overshoot."""
+
+INTERCEPT_TIME = 0.1
+"""That time over nμ/(2·C₀). F."""
+
+MIN_STEPS, MAX_STEPS, MAX_NUMBERS = 25, 60, 400_000
+"""Steps at least and at most, and noisy numbers in all of them together. F has up to 600 steps; 30 to 400 do not differ. P. The last keeps
+the time of a release below 5 s for most questions, with 10 µs for a number of exact discrete noise."""
 
 MAX_STATED_STEPS = 10_000
 """Steps that a stated plan may have."""
@@ -95,17 +97,19 @@ TEMPERATURES = 5
 """Points at which the derivative in the temperature is measured, 0 among them. More points cost no noise in the first one (proof.md);
 their spacing is a factor of 2 or 3."""
 
-MAX_TEMPERATURE, FIRST_SPREAD = 1.5, 0.5
-"""The largest temperature, and the standard deviation of scores at the smallest one above 0: the loss is nearly a parabola below
-a deviation of about 1. The first is better than 3 in simulated populations of 2 and 10 classes, most of all at nμ = 40. The second is derived."""
+MAX_TEMPERATURE: dict[Kind, float] = {"label": 1.5, "classes": 1.5, "count": 1.0, "number": 1.0}
+"""The largest temperature. P for classes and counts: counts overshoot above 1. Not measured for numbers."""
+
+FIRST_SPREAD = 0.5
+"""Standard deviation of scores at the smallest temperature above 0: the loss is nearly a parabola below a deviation of about 1. Derived."""
 
 CLIPPED_DERIVATIVE = 1.5
 """Length of a record's derivative, in units of the scores' standard deviation and of a usual residual. Residuals are at most 1, so that
-few records of two classes exceed it. In the same populations 1 to 2 are best; larger ones add noise, smaller ones bias."""
+few records of two classes exceed it. In simulated populations of 2 and 10 classes 1 to 2 are best. 1 and 1.5 do not differ. P."""
 
-CAUTION = 1.0
-"""Standard deviations of the noise that are added to a derivative before its zero is looked for. Derived: slopes that are noise then cost
-0.04·(noise)²/curvature on average, and good ones at most a half of it (proof.md)."""
+CAUTION = 0.25
+"""Standard deviations of the noise that are added to a derivative before its zero is looked for. P: 1 loses accuracy, and 0.25 is no more
+often behind the level."""
 
 
 class Sensitivity(NamedTuple):
@@ -185,8 +189,7 @@ def numbers_for(setting: Setting, mu: float) -> ClippedNumbers:
     """Return the numbers that spend a total of μ."""
     spending, k, n = Spending(mu, pure=False), setting.records, setting.n
     informed = n * mu / k
-    least = MIN_LEVEL_SHARE[setting.kind]
-    level = min(max((LEVEL_FACTOR[setting.kind] / informed) ** 2, least), MAX_LEVEL_SHARE)
+    level = min(max((LEVEL_FACTOR / informed) ** 2, MIN_LEVEL_SHARE), MAX_LEVEL_SHARE)
     left = 1.0 - level - TEMPERATURE_SHARE
     mean_noise, spread_noise = _scale_noises(setting, spending, SCALES_SHARE * left)
     steps = left - (SCALES_SHARE * left if mean_noise else 0.0)
@@ -247,7 +250,7 @@ def _bound_and_time(setting: Setting, informed: float, columns: float) -> tuple[
     if setting.kind == "count":
         bound = COUNT_CLIP * bound
         time = min(COUNT_TIME * time, MAX_COUNT_TIME * bound / root)
-    return bound, time
+    return bound, time * (NUMBER_TIME if setting.kind == "number" else 1.0)
 
 
 def _steps(setting: Setting, time: float) -> int:

@@ -52,7 +52,7 @@ def descend(problem: Problem, level: Array, unit: float, gradient: Gradient) -> 
 def intercept_time(problem: Problem, unit: float) -> float:
     """Return τ₀, by the noise of the intercepts' gradient over the unit of residuals."""
     noise = problem.sizes.intercept_noise / (unit * math.sqrt(problem.sizes.count))
-    return min(MAX_INTERCEPT_TIME, INTERCEPT_TIME * problem.n / noise)
+    return min(MAX_INTERCEPT_TIME[problem.response.kind], INTERCEPT_TIME * problem.n / noise)
 
 
 def _within(values: Array) -> Array:

@@ -169,12 +169,12 @@ class Derivatives(_AtSlopes):
 
     def block(
         self, k: Any, length: Any, codes: Any, y: Any, weight: Any, largest: Any, fine: Any, unit: Any, temperatures: Any,
-        level: Any, weights: Any, table: Any, shift: Any,
+        weights: Any, table: Any, intercepts: Any,
     ) -> Any:  # fmt: skip
-        slopes = finite(self._scores(k, codes, weights, table) + shift)
+        slopes = self._scores(k, codes, weights, table)
         found, last = [], None
         for place in range(temperatures.shape[0]):
-            raw = self.response.residuals(level + temperatures[place] * slopes, y)
+            raw = self.response.residuals(intercepts + temperatures[place] * slopes, y)
             derivative = finite((raw * slopes).sum(axis=1) / unit)
             current = jnp.trunc(jnp.clip(derivative, -largest, largest) * fine)
             current = current if last is None else jnp.maximum(current, last)

@@ -1,17 +1,17 @@
 """The temperature: how far the scores are drawn back to the level, from one noisy sum of derivatives.
 
-    u(t) = level + t·(slopes' part + intercept - level),      t >= 0
+    u(t) = intercept + t·(slopes' part),      t >= 0
 
-t = 0 is the level alone, t = 1 what the steps found. A record's loss is convex in t, so its derivative increases with t, and still
+The intercepts are those of the steps, which have measured the level a second time. t = 0 is the level alone, t = 1 what the steps found. A record's loss is convex in t, so its derivative increases with t, and still
 does after it was cut to [-B, B]: the zero of the sum is the minimum of a convex loss. Five temperatures are asked at once. What is
 published is the derivative at t = 0 and the increases from each temperature to the next (proof.md). So the first
 derivative, which decides between the level and the slopes, has the noise of two sums and not of five.
 
 **Which temperatures.** The loss is nearly a parabola while scores scatter by less than 1. The smallest t above 0 brings the
-published standard deviation of scores to a half, or is a half; the others go up to 1.5 in equal ratios.
+published standard deviation of scores to a half, or is a half; the others go up to 1.5, or to 1 for counts and numbers, in equal ratios.
 
-**Which t.** The published derivatives are made increasing. The zero of the line through them, raised by one standard deviation
-of the noise, is t: 0 if the raised derivative at 0 is positive, because the noise then exceeds the signal.
+**Which t.** The published derivatives are made increasing. The zero of the line through them, raised by a quarter of the standard
+deviation of the noise, is t: 0 if the raised derivative at 0 is positive, because the noise then exceeds the signal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from onedraw.arrays import Array
 
 from .coordinates import Coordinates, Problem
-from .sizes import CAUTION, FIRST_SPREAD, MAX_TEMPERATURE, TEMPERATURES
+from .sizes import CAUTION, FIRST_SPREAD, MAX_TEMPERATURE, TEMPERATURES, Kind
 
 MIN_DEVIATION = 1e-9
 """Scores that scatter by less are taken to scatter by this."""
@@ -35,10 +35,10 @@ def score_deviation(problem: Problem, where: Coordinates, shares: Array, slopes:
     return max(math.sqrt(float(where.variance @ (centered**2 @ shares))), MIN_DEVIATION)
 
 
-def temperatures_for(deviation: float) -> Array:
+def temperatures_for(deviation: float, kind: Kind) -> Array:
     """Return 0 and the temperatures above it, for scores of this standard deviation."""
     first = min(FIRST_SPREAD, FIRST_SPREAD / deviation)
-    return np.concatenate([[0.0], np.geomspace(first, MAX_TEMPERATURE, TEMPERATURES - 1)])
+    return np.concatenate([[0.0], np.geomspace(first, MAX_TEMPERATURE[kind], TEMPERATURES - 1)])
 
 
 def choose_temperature(temperatures: Array, published: Array, noise: float) -> float:
