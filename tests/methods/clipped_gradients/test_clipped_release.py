@@ -205,3 +205,14 @@ def test_same_seed_gives_the_same_estimate_as_the_program() -> None:
     first, second = (release(plan, table, random_state=5).draws for _ in range(2))
     assert (first == second).all()
     assert run(plan, table).estimate.shape == first[0].shape
+
+
+def test_few_records_are_said_to_leave_the_level() -> None:
+    """There is no prior that a release of few records would follow."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (20, 8)), np.arange(20) % 3
+    model = od.DPLogisticRegression(
+        1.0, bounds=(-1, 1), classes=[0, 1, 2], mechanism="clipped-gradients", random_state=0
+    )
+    with pytest.warns(od.estimators.FewRecords, match="level than about the columns"):
+        assert np.isfinite(model.fit(X, y).coef_).all()
