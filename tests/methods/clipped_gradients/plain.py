@@ -61,7 +61,6 @@ class Plain:
             p = np.maximum(p, s / 2.0)
             mean = p / p.sum()
             self.start = np.log(mean) - np.log(mean).mean()
-        self.shares = mean if self.kind == "classes" else np.ones(1)
 
     def scales(self, noise: Deviates) -> None:
         mean = noise.vector(self.v.sum(axis=0), 1.0, self.q["mean_noise"]) / self.n
@@ -122,8 +121,10 @@ class Plain:
         return slopes, b - self.m @ slopes, t
 
     def temperature(self, h: Array, b: Array, W: Array, noise: Deviates) -> float:
-        centered = W - (W @ self.shares)[:, None] if self.kind == "classes" else W
-        deviation = math.sqrt(float(self.variance @ (centered**2 @ self.shares)))
+        squares = W[:, 0] ** 2
+        if self.kind == "classes":
+            squares = ((W - W.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / 2.0
+        deviation = math.sqrt(float(self.variance @ squares))
         first = min(0.5, 0.5 / deviation)
         last = 1.5 if self.kind in ("label", "classes") else 1.0
         t = np.array([0.0, *(first * (last / first) ** (place / 3.0) for place in range(4))])

@@ -45,9 +45,8 @@ class Published:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The level as the steps use it: mean responses, their scores, and the unit of residuals."""
+    """The level as the steps use it: its scores, and the unit of residuals."""
 
-    shares: Array
     scores: Array
     unit: float
 
@@ -56,7 +55,7 @@ class Start:
         """Return the start that a published mean response gives."""
         response = problem.response
         shares = response.shrink(level, problem.sizes.level_noise / problem.n)
-        return cls(shares, response.link(shares), response.unit(shares))
+        return cls(response.link(shares), response.unit(shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +81,7 @@ class ClippedResult:
     @cached_property
     def deviation(self) -> float:
         """Standard deviation of the scores at temperature 1, as far as published numbers say."""
-        return score_deviation(self.problem, self.where, _weights(self.start.shares), self.slopes)
+        return score_deviation(self.where, self.slopes)
 
     @cached_property
     def temperatures(self) -> Array:
@@ -100,8 +99,3 @@ class ClippedResult:
         """Coefficients of encoded rows, intercept last, class by class."""
         slopes = self.temperature * self.slopes
         return coefficients_of_encoded_rows(self.problem, self.where, slopes, self.published.intercepts)
-
-
-def _weights(shares: Array) -> Array:
-    """Return the weights of outputs: class shares, or 1 for a single score."""
-    return shares if len(shares) > 1 else np.ones(1)

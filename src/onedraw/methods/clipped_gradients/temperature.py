@@ -22,17 +22,24 @@ import numpy as np
 
 from onedraw.arrays import Array
 
-from .coordinates import Coordinates, Problem
+from .coordinates import Coordinates
 from .sizes import CAUTION, FIRST_SPREAD, MAX_TEMPERATURE, TEMPERATURES, Kind
 
 MIN_DEVIATION = 1e-9
 """Scores that scatter by less are taken to scatter by this."""
 
 
-def score_deviation(problem: Problem, where: Coordinates, shares: Array, slopes: Array) -> float:
-    """Return the standard deviation of scores that published slopes and variances imply, an average over classes."""
-    centered = slopes - (slopes @ shares)[:, None] if problem.response.outputs > 1 else slopes
-    return max(math.sqrt(float(where.variance @ (centered**2 @ shares))), MIN_DEVIATION)
+def score_deviation(where: Coordinates, slopes: Array) -> float:
+    """Return the standard deviation of scores that published slopes and variances imply.
+
+    For classes it is that of half the squared distance of scores from their mean, all classes alike. Weights by class shares would make it
+    small, and cut the derivatives of rare classes, which biases the temperature upwards (fitted where constants marked P are, `sizes`).
+    """
+    if slopes.shape[1] == 1:
+        squares = slopes[:, 0] ** 2
+    else:
+        squares = ((slopes - slopes.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / 2.0
+    return max(math.sqrt(float(where.variance @ squares)), MIN_DEVIATION)
 
 
 def temperatures_for(deviation: float, kind: Kind) -> Array:
