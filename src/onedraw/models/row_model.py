@@ -146,6 +146,11 @@ class RowModel(Model):
         scales = np.array([scale**2 if name == "variance" else scale for name in names])
         return scales, np.array([centre if name == "intercept" else 0.0 for name in names])
 
+    def in_readable_units(self, draws: Array, centre: float = 0.0, scale: float = 1.0) -> Array:
+        """Return draws in the units of the columns, without a matrix of all coefficients, which may not fit into memory."""
+        scales, shift = self.response_units(centre, scale)
+        return np.asarray(scales * self.in_column_units(draws) + shift)
+
     def in_column_units(self, draws: Any) -> Array:
         """Draws as people read them: coefficients of the original columns where the features were scaled."""
         result = np.array(draws, dtype=np.float64)

@@ -356,12 +356,8 @@ def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, 
 def readable_draws(certificate: Certificate, model: Model, draws: Array | None = None) -> Array:
     """All draws, or these, one row each, in the units of the columns."""
     values = np.array(certificate.draw.values, dtype=np.float64) if draws is None else draws
-    if isinstance(model, RowModel):  # column by column: a matrix of all coefficients may not fit into memory
-        measured = certificate.data.measure
-        scale, shift = model.response_units(*((measured.centre, measured.unit) if measured else ()))
-        return np.asarray(scale * model.in_column_units(values) + shift)
-    change, scale, shift = column_units(certificate, model)
-    return scale * (values @ change.T) + shift
+    measured = certificate.data.measure
+    return model.in_readable_units(values, *((measured.centre, measured.unit) if measured else ()))
 
 
 def values_of(certificate: Certificate, plan: Plan) -> Array:
