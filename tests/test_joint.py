@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "models/batches.py": "a column of plain data as batches, which are then added up as blocks",
     "release/predictions.py": "predictions for new records: they are given back to who has these records, nothing is released",
     # the auditor replays a release on records of its own
+    "audit/cases/clipped.py": "the auditor",
     "audit/cases/fits.py": "the auditor",
     "audit/cases/measured.py": "the auditor",
     "audit/cases/steps.py": "the auditor",

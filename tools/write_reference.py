@@ -57,6 +57,7 @@ ROOMS = {
     ),
     "mechanisms": ("Mechanisms", "Which theorem makes a draw private; `calibrate` takes no data.", ()),
     "methods.fit": ("Methods", "The default fit of regressions.", ()),
+    "methods.clipped_gradients": ("Methods for prediction", "Predictors without intervals, by name.", ()),
     "plans": ("Plans", "A theorem's bounds and a budget, turned into what will be drawn.", ()),
     "release": ("Releasing and verifying", "The one function that lets a draw out.", ("interval",)),
     "ledger": ("The ledger", "What has been spent on a data set.", ()),

@@ -44,7 +44,7 @@ mechanism of your own: [audit the mechanism you added](auditing-your-mechanism.m
   divergence). 1 means that nothing could be promised that is smaller. ε shown may be smaller all the same: where the
   promise is a Rényi curve or a bounded range, its (ε, δ) is a further step that gives some away.
 * **Fault caught**: the smallest factor on the records' weight at which the exact audit says "broken", found to 0.2 %.
-* **Fits in stages** (perturbed modes, averaged steps) and draws in measured coordinates: every stage is given the pair that is worst for it, as the promise covers; no single pair
+* **Fits in stages** (perturbed modes, averaged steps, clipped gradients) and draws in measured coordinates: every stage is given the pair that is worst for it, as the promise covers; no single pair
   of tables is all of these at once, and the mode's other records add a constant pull, more than any of them would. So "ε shown"
   is how much of the theorem is attained. The fault is a factor on all noises. Their programs are not attacked by draws but
   replayed.
@@ -91,6 +91,9 @@ of its *shorter* corners, because no pair is known that needs it.
 `replay_steps` does the same for averaged steps: it follows the iterates from the recorded answers, and computes every sum of
 scores at the coefficients that the program had reached. Planted and caught: nine tenths of the noise or a longer bound in any part,
 a forgotten or an added step, unshortened scores, other sums, and other coefficients.
+
+`replay_clipped` does so for clipped gradients. Planted and caught: nine tenths of the noise in any part, longer gradients or derivatives,
+an added step, records that count twice, and other coefficients.
 """
 
 

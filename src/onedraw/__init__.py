@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         NoisyGradient,
         PerturbedMode,
     )
+    from onedraw.methods.clipped_gradients import ClippedGradients
     from onedraw.methods.fit import AveragedSteps
     from onedraw.models import Gaussian, NormalInverseGamma
     from onedraw.planning import plan
@@ -100,6 +101,7 @@ _NAMES = {
         "AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence",
         "Candidates", "ExponentialQuantiles", "PerturbedMode",
     ),
+    "methods.clipped_gradients": ("ClippedGradients",),
     "methods.fit": ("AveragedSteps",),
     "plans": ("Plan",),
     "models": ("Gaussian", "NormalInverseGamma"),
@@ -114,7 +116,7 @@ if not TYPE_CHECKING:  # with a `__getattr__` a type checker would accept any na
 
 __all__ = [
     "ZCDP", "AddedNoise", "ApproxDP", "AveragedSteps", "BarkerPath", "BetaDivergence", "BoundedRange", "Candidates", "Certificate",
-    "Composed", "Concentrated", "DPCount", "DPCovariance", "DPHistogram", "DPLinearRegression", "DPLinearSVC",
+    "ClippedGradients", "Composed", "Concentrated", "DPCount", "DPCovariance", "DPHistogram", "DPLinearRegression", "DPLinearSVC",
     "DPLogisticRegression", "DPMLPClassifier", "DPMLPRegressor", "DPMean", "DPPoissonRegressor", "DPProportion",
     "DPQuantile", "DPQuantileRegressor", "DPRate", "DPSum", "DPVariance", "DatabaseTable", "Diffused", "Direct",
     "ExponentialQuantiles", "Gaussian", "GaussianDP", "Gibbs", "Guarantee", "Ledger", "Measured", "NoisyGradient",

@@ -162,6 +162,8 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     """The least exactness a sampler must have; the release decides what less would cost."""
     whole_sums: ClassVar[bool] = False
     """Whether records enter by sums of whole numbers alone, whatever the model."""
+    no_interval: ClassVar[str] = ""
+    """Why its releases have no intervals, as the rest of a sentence; empty where draws decide or a fit says it."""
     as_published: bool = False
     """Of a mechanism with such an option: a published calibration where it is not true. A plan that keeps its promise anyway is made
     without it."""

@@ -15,6 +15,7 @@ import onedraw as od
 from onedraw.audit.cases import baselines, every_case
 from onedraw.errors import OnedrawError
 from onedraw.mechanisms import AddedNoise, Mechanism, Moments, PerturbedMode, plan_from_dict
+from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.fit import AveragedSteps
 from onedraw.plans import Plan, calibrate
 
@@ -236,7 +237,7 @@ def test_square_root_of_k_in_added_noise_is_noticed(budget, monkeypatch):
     assert list(understated(budget, 4, AddedNoise))
 
 
-@pytest.mark.parametrize("kind", [AveragedSteps, Moments, PerturbedMode])
+@pytest.mark.parametrize("kind", [AveragedSteps, ClippedGradients, Moments, PerturbedMode])
 def test_k_dropped_from_the_stages_is_noticed(kind, monkeypatch):
     """The fault of the review: k dropped where a stage's ratio is taken (stages.py)."""
     from onedraw.mechanisms import stages

@@ -46,6 +46,11 @@ if hasattr(od, "AveragedSteps"):  # findings also run on the commit that was rev
         ),
         "centered noise": (od.mechanisms.CenteredNoise(), VARIANCE),
     }
+if hasattr(od, "ClippedGradients"):
+    ASKED |= {
+        "clipped gradients": (od.ClippedGradients(), models.Logistic(2, **ROWS)),
+        "clipped gradients of counts": (od.ClippedGradients(), models.CountRegression(2, largest=5, **ROWS)),
+    }
 
 
 @pytest.mark.finding("field F2", commit="8a7c0fb")

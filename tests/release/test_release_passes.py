@@ -203,6 +203,7 @@ WHOLE_NUMBERS = {
     "AdaOPS": (baselines.AdaOPS(), SQUARES),
     "KNG": (baselines.KNG(), CONVEX),
     "AveragedSteps": (od.AveragedSteps(), SMOOTH),
+    "ClippedGradients": (od.ClippedGradients(), SMOOTH),
     "BarkerPath": (od.mechanisms.BarkerPath(), CONVEX),
     "Penalty": (baselines.Penalty(), CONVEX),
     "DPHMC": (baselines.DPHMC(), CONVEX),

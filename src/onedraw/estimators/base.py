@@ -235,9 +235,14 @@ class PrivateEstimator(KnownParameters, BaseEstimator, abc.ABC):
         """Release by the chosen plan, remember what left, and return the draws as drawn."""
         plan, notes = choice.best, not_covered()
         if len(plan.model.parameter_names) > plan.n and not isinstance(plan.mechanism, Moments):  # which have no prior
+            other = (
+                "response's level than about the columns"
+                if plan.mechanism.no_interval
+                else "prior than about the records"
+            )
             warnings.warn(
-                f"n = {plan.n} records for {len(plan.model.parameter_names)} parameters: the draw will say more about the "
-                "prior than about the records.",
+                f"n = {plan.n} records for {len(plan.model.parameter_names)} parameters: the {plan.mechanism.noun} will say more "
+                f"about the {other}.",
                 FewRecords,
                 stacklevel=5,
             )

@@ -91,7 +91,8 @@ class DPLinearRegression(NumberEstimator):
     mechanism : str, default="auto"
         "auto" (a fit where there is a response_bound), or one of "fit", "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
         "gdp huber", "bounded huber"; "candidates", "beta-divergence" (with variance_floor). "noisy-gradient measured", "gdp measured" and, with
-        variance_floor, "candidates measured" and "beta-divergence measured" spend a part of the budget on the columns' moments first.
+        variance_floor, "candidates measured" and "beta-divergence measured" spend a part of the budget on the columns' moments first. "clipped-gradients"
+        (with response_bound) is for prediction and gives no intervals.
     effect, noise : float
         Expected standard deviations of the predictor and of a response about it; bear on accuracy only. None: a quarter
         of the response bound each, or 1.
@@ -170,7 +171,8 @@ class DPPoissonRegressor(LinearRegressor):
         The largest count that is to matter; larger ones are read as it. One record moves the fit by as much, so the noise
         grows with it: of visits a year rather 20 than 365. Never read from the data.
     mechanism : str, default="auto"
-        "auto" (a fit), or one of "fit", "candidates", "beta-divergence" (the last only with ``accept``).
+        "auto" (a fit), or one of "fit", "candidates", "beta-divergence" (the last only with ``accept``). "clipped-gradients" is for
+        prediction and gives no intervals.
     estimand : "maximum-likelihood" or "robust"
         As in `DPLogisticRegression`.
     effects : list of str or int

@@ -144,6 +144,11 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
         size = len(self.parameter_names)
         return np.eye(size), np.ones(size), np.zeros(size)
 
+    def in_readable_units(self, draws: Array, centre: float = 0.0, scale: float = 1.0) -> Array:
+        """Return draws, one row each, in the units of the columns."""
+        change, scales, shift = self.column_units(centre, scale)
+        return np.asarray(scales * (draws @ change.T) + shift)
+
     @property
     def terms(self) -> tuple[tuple[str, str], ...]:
         """(term, label) of each released number: of several classes the column and the class."""

@@ -136,12 +136,20 @@ class RowModel(Model):
         return f"{change} Figures are in the units of the columns."
 
     def column_units(self, centre: float = 0.0, scale: float = 1.0) -> tuple[Array, Array, Array]:
+        return self.in_column_units(np.eye(len(self.parameter_names))).T, *self.response_units(centre, scale)
+
+    def response_units(self, centre: float = 0.0, scale: float = 1.0) -> tuple[Array, Array]:
+        """Return what draws in the units of columns are multiplied by, and what is added, for a response measured so."""
         names = self.parameter_names
-        change = self.in_column_units(np.eye(len(names))).T
         if self.quantity != "coefficients":  # a network's weights are not in anybody's units
-            return change, np.ones(len(names)), np.zeros(len(names))
+            return np.ones(len(names)), np.zeros(len(names))
         scales = np.array([scale**2 if name == "variance" else scale for name in names])
-        return change, scales, np.array([centre if name == "intercept" else 0.0 for name in names])
+        return scales, np.array([centre if name == "intercept" else 0.0 for name in names])
+
+    def in_readable_units(self, draws: Array, centre: float = 0.0, scale: float = 1.0) -> Array:
+        """Return draws in the units of the columns, without a matrix of all coefficients, which may not fit into memory."""
+        scales, shift = self.response_units(centre, scale)
+        return np.asarray(scales * self.in_column_units(draws) + shift)
 
     def in_column_units(self, draws: Any) -> Array:
         """Draws as people read them: coefficients of the original columns where the features were scaled."""

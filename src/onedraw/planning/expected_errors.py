@@ -111,6 +111,8 @@ def expected_error(plan: Plan, *, effect: float | None = None, noise: float | No
         return UNKNOWN
     if isinstance(plan.mechanism, Measured):
         return _in_measured_coordinates(plan, design)
+    if plan.mechanism.no_interval:  # nothing is known of how its estimates spread
+        return UNKNOWN
     found = moments_of(plan, design)
     return UNKNOWN if found is None else Expectation(*found.errors(plan.draws))
 

@@ -18,6 +18,7 @@ from onedraw import models
 from onedraw.errors import InvalidModel
 from onedraw.mechanisms import BarkerPath, BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
 from onedraw.mechanisms.beta_design import mean_information
+from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.fit import AveragedSteps
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.likelihood import Categorical
@@ -79,6 +80,9 @@ FITS = {"logistic": "exp-linear", "softmax": "softmax", "svc": "svc", "linear": 
 
 STEPS = {"logistic": "logistic", "linear": "ordinary", "quantile": "pinball", "poisson": "poisson"}
 """What averaged steps solve, by kind: maximum likelihood, least squares and the quantile itself."""
+
+CLIPPED = {"logistic": "logistic", "softmax": "softmax", "linear": "ordinary", "poisson": "poisson"}
+"""What clipped gradients predict by, by kind."""
 
 
 def _rows(asked: Regression, ball: bool) -> dict[str, Any]:
@@ -157,8 +161,21 @@ BY_NAME: dict[type[Any], str] = {AveragedSteps: "averaged-steps", PerturbedMode:
 
 
 def _by_name_alone(asked: Regression) -> list[Variant]:
-    """Paths of private decisions, which "auto" never takes: noisy gradients err less, and of a kink nothing is predicted. Kinks are
-    left as they are."""
+    """Return what "auto" never takes: clipped gradients, and paths of private decisions."""
+    return [*_clipped(asked), *_paths(asked)]
+
+
+def _clipped(asked: Regression) -> list[Variant]:
+    """Return clipped gradients, for a model with an intercept and without a declared prior, which would do nothing."""
+    unbounded = asked.kind in RESIDUALS and asked.response_bound is None
+    if asked.kind not in CLIPPED or unbounded or asked.prior_scale is not None or not asked.intercept:
+        return []
+    mechanism = ClippedGradients(categories=asked.categories)
+    return [Variant("clipped-gradients", _loss(asked, CLIPPED[asked.kind], False), mechanism)]
+
+
+def _paths(asked: Regression) -> list[Variant]:
+    """Return paths of private decisions: noisy gradients err less, and of a kink nothing is predicted. Kinks are left as they are."""
     smooth = {"logistic": "exp-linear", "softmax": "softmax", "linear": "huber", "huber": "huber"}
     if asked.kind == "svc":
         model: Any = models.Hinge(**_rows(asked, False), classes=asked.classes)

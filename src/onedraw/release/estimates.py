@@ -355,9 +355,9 @@ def column_units(certificate: Certificate, model: Model) -> tuple[Array, Array, 
 
 def readable_draws(certificate: Certificate, model: Model, draws: Array | None = None) -> Array:
     """All draws, or these, one row each, in the units of the columns."""
-    change, scale, shift = column_units(certificate, model)
     values = np.array(certificate.draw.values, dtype=np.float64) if draws is None else draws
-    return scale * (values @ change.T) + shift
+    measured = certificate.data.measure
+    return model.in_readable_units(values, *((measured.centre, measured.unit) if measured else ()))
 
 
 def values_of(certificate: Certificate, plan: Plan) -> Array:

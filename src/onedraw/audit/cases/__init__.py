@@ -19,6 +19,7 @@ from onedraw.on_demand import names_on_demand
 if TYPE_CHECKING:
     from .case import Case, DensityCase, Pair
     from .catalogue import BUILDERS, case_for, cases, every_case
+    from .clipped import replay_clipped
     from .fits import replay_fit
     from .investigation import (
         EFFORTS,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BUILDERS", "EFFORTS", "Case", "DensityCase", "Effort", "Examination", "Fault", "Pair", "attack_program",
     "case_for", "cases", "every_case", "examine", "faults", "investigate", "program_draws", "provoke_moments",
-    "replay_fit", "replay_measured", "replay_moments", "replay_steps", "smallest_caught_factor",
+    "replay_clipped", "replay_fit", "replay_measured", "replay_moments", "replay_steps", "smallest_caught_factor",
     "tasks_for",
 ]  # fmt: skip
 
@@ -55,5 +56,6 @@ if not TYPE_CHECKING:
         "measured": ("replay_measured",),
         "moments": ("provoke_moments", "replay_moments"),
         "steps": ("replay_steps",),
+        "clipped": ("replay_clipped",),
         "literature": ("Fault", "faults"),
     })  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 from onedraw import mechanisms
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.mechanisms import Plan
+from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.fit import AveragedSteps
 from onedraw.models import FAMILIES, ConjugateModel, ConvexModel
 from onedraw.privacy import Promise
@@ -21,6 +22,7 @@ from onedraw.privacy import Promise
 from . import (
     baselines,
     chains,
+    clipped,
     conjugate,
     convex,
     divergence,
@@ -49,15 +51,16 @@ BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
     "logistic": (
         partial(convex.rule_cases, "logistic"), rejection.rejection_cases, convex.logistic_path_cases, divergence.binary_cases,
         finite.two_candidates, chains.logistic_paths, partial(fits.fits_of, "logistic"), partial(measured.measured_cases, "logistic"),
-        partial(steps.steps_of, "logistic"),
+        partial(steps.steps_of, "logistic"), partial(clipped.clipped_of, "logistic"),
     ),
     "hinge": (partial(convex.rule_cases, "hinge"), chains.hinge_paths, partial(fits.fits_of, "hinge")),
     "huber": (partial(convex.rule_cases, "huber"),),
-    "least-squares": (partial(convex.rule_cases, "least-squares"), partial(steps.steps_of, "least-squares")),
+    "least-squares": (partial(convex.rule_cases, "least-squares"), partial(steps.steps_of, "least-squares"), partial(clipped.clipped_of, "least-squares")),
     "gaussian": (divergence.gaussian_cases,),
     "log-cosh": (partial(fits.fits_of, "log-cosh"), partial(measured.measured_cases, "log-cosh")),
-    **{name: (partial(fits.fits_of, name), partial(steps.steps_of, name)) for name in ("quantile", "counts")},
-    "classes": (partial(fits.fits_of, "classes"),),
+    "quantile": (partial(fits.fits_of, "quantile"), partial(steps.steps_of, "quantile")),
+    "counts": (partial(fits.fits_of, "counts"), partial(steps.steps_of, "counts"), partial(clipped.clipped_of, "counts")),
+    "classes": (partial(fits.fits_of, "classes"), partial(clipped.clipped_of, "classes")),
 }  # fmt: skip
 """Model → the functions that make its cases from a budget."""
 
@@ -69,6 +72,7 @@ CASES: Mapping[type, Callable[[Plan], Case]] = {
     mechanisms.ExponentialQuantiles: quantiles.selection_case,
     mechanisms.PerturbedMode: fits.fit_case,
     AveragedSteps: steps.steps_case,
+    ClippedGradients: clipped.clipped_case,
     mechanisms.Moments: moments.moments_case,
     mechanisms.Measured: measured.measured_case,
     mechanisms.BetaDivergence: divergence.divergence_case,

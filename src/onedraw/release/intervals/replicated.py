@@ -196,6 +196,8 @@ def why_no_interval(plan: Plan, level: float, *, effect: float | None = None, no
         return "a path of private decisions is not claimed to have converged, alone or with others; a fit has standard errors"
     if isinstance(plan.mechanism, Measured):
         return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"
+    if plan.mechanism.no_interval:
+        return str(plan.mechanism.no_interval)
     if "weight" not in plan.parameters:  # no draw from a posterior
         return f"nothing is known about how far estimates by {plan.mechanism.title} are from the truth; a fit has standard errors"
     if plan.draws < 2:

@@ -1,0 +1,139 @@
+"""Clipped gradients: a private predictor of classes, counts or numbers, by averaged full-batch steps on clipped gradients.
+
+The level, scales, steps and a temperature: every part adds Gaussian noise to a sum of vectors of bounded norm, and what it is
+computed at was published before. So all of it is GaussianDP(μ) with μ² the sum over the parts. Theorem and proof: proof.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from onedraw.arrays import Array
+from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
+from onedraw.mechanisms.fits import layout_of
+from onedraw.mechanisms.stages import Categories, check_lattice, largest_total, stage_ratios, together
+from onedraw.models.sums import exact_sums
+from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.privacy import Assumption, GaussianDP, Provenance, PureDP
+
+from .coordinates import Problem
+from .responses import response_of
+from .result import ClippedResult, Published
+from .run import ClippedSteps, ClippedTarget
+from .sizes import TEMPERATURES, ClippedNumbers, Setting, numbers_for, stages_of
+
+NAME = "Clipped gradients"
+
+FIXED = "the columns, their bounds and levels, the response's bounds or classes"
+"""What the caller fixes without looking at the records."""
+
+
+@dataclass(frozen=True)
+class ClippedGradients(Mechanism):
+    """Estimate a predictor of classes, counts or numbers; its coefficients are biased and have no intervals.
+
+    Parameters
+    ----------
+    categories : tuple of (int, int)
+        (start, stop) of 0/1 columns that code one category. A record has the level whose column is largest, and none if no column
+        is above the middle of its range.
+    """
+
+    title: ClassVar[str] = "clipped gradients"
+    noun: ClassVar[str] = "estimate"
+    requires: ClassVar[str] = "clipped-gradients"
+    whole_sums: ClassVar[bool] = True
+    no_interval: ClassVar[str] = (
+        "clipped gradients are for prediction: clipping biases coefficients, and nothing published says by how much. "
+        "A fit has standard errors"
+    )
+
+    categories: Categories = ()
+
+    def heading(self, plan: Plan) -> str:
+        return "clipped gradient steps (for prediction: no intervals; clipping biases coefficients)"
+
+    def calibrate(self, request: Request) -> Plan:
+        setting = self.problem_setting(request)
+        total = largest_total(lambda mu: promise_of(setting, numbers_for(setting, mu)).implies(request.exact_budget))
+        if total is None:
+            raise PromiseRefused(
+                f"No clipped gradients keep {request.budget} with n = {request.n:,} and {request.records_per_person} record(s) "
+                "per person. Use a larger budget."
+            )
+        return self._plan(request, setting, numbers_for(setting, total))
+
+    def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
+        return self._plan(request, self.problem_setting(request), ClippedNumbers.from_dict(parameters, NAME))
+
+    def problem_setting(self, request: Request) -> Setting:
+        """Return what the sizes depend on; refuse what clipped gradients do not estimate."""
+        response, layout = response_of(request.model), layout_of(request.model, self.categories)
+        if not (layout.intercept and layout.columns):
+            raise InvalidModel(
+                "Clipped gradients begin with the level, which is the intercept of a model with columns. Pass intercept=True."
+            )
+        if isinstance(request.budget, PureDP):
+            raise UnsupportedBudget(
+                f"Clipped gradients add Gaussian noise, which keeps no {request.budget}. Use a budget with a δ, GaussianDP or "
+                "ZCDP."
+            )
+        if request.draws != 1:
+            raise UnsupportedBudget(
+                "Clipped gradients publish one estimate, and several under one budget would each be worse. Leave out draws."
+            )
+        sensitivity = response.sensitivity
+        return Setting(layout, response.kind, response.outputs, sensitivity, request.n, request.records_per_person)
+
+    def _plan(self, request: Request, setting: Setting, numbers: ClippedNumbers) -> Plan:
+        check_lattice(stages_of(setting, numbers), request.n, request.budget)
+        claims = [
+            f"each record's gradient of the slopes is shortened to {numbers.slope_bound:.6g}, that of the intercepts to "
+            f"{numbers.intercept_bound:.6g}, in each of {numbers.count} steps",
+            exact_sums.in_words(request.n),
+            *(["a record has at most one level of a category"] if self.categories else []),
+        ]
+        enforced = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
+        theorem = (
+            "clipped gradients: Gaussian noise on sums of bounded norm, each adaptive on those before "
+            "(methods/clipped_gradients/proof.md)"
+        )
+        assumptions = (*fixed_in_advance(request, FIXED), *enforced)
+        return Plan.of(self, request, numbers.to_dict(), promise_of(setting, numbers), theorem, assumptions)
+
+    def own_sampler(self) -> type[ClippedSteps]:
+        return ClippedSteps
+
+    def target(self, plan: Plan, summary: Any) -> ClippedTarget:
+        return ClippedTarget(self.problem(plan), summary)
+
+    def problem(self, plan: Plan) -> Problem:
+        """Return everything public, from the plan alone."""
+        setting = self.problem_setting(plan.request)
+        numbers = ClippedNumbers.from_dict(plan.parameters, NAME)
+        return Problem(setting.layout, response_of(plan.model), plan.n, numbers, setting.records)
+
+    def stage_sizes(self, plan: Plan) -> dict[str, int]:
+        setting, numbers = self.problem_setting(plan.request), plan.parameters
+        sizes = {
+            "level": setting.outputs, "mean": setting.layout.columns, "spread": setting.columns,
+            "slopes": setting.slopes, "intercepts": setting.outputs, "temperature": TEMPERATURES,
+        }  # fmt: skip
+        left_out = {name for name in ("mean", "spread") if not numbers[f"{name}_noise"]}
+        return {name: size for name, size in sizes.items() if name not in left_out}
+
+    def result(self, plan: Plan, stages: Mapping[str, Any]) -> ClippedResult:
+        """Return the predictor for encoded rows."""
+        return ClippedResult(self.problem(plan), Published.from_dict(stages))
+
+    def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array:
+        return self.result(plan, stages).estimate
+
+
+def promise_of(setting: Setting, numbers: ClippedNumbers) -> GaussianDP:
+    """Return what these numbers promise for a person's records."""
+    found = together(stage_ratios(stages_of(setting, numbers), setting.records, pure=False), pure=False)
+    assert isinstance(found, GaussianDP)
+    return found

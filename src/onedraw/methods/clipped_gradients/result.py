@@ -1,0 +1,101 @@
+"""The estimate that follows from what clipped gradients published. All of it is free.
+
+It is a point: clipping biases the coefficients, and nothing published says by how much. So there are no standard errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from onedraw.arrays import Array
+
+from .coordinates import Coordinates, Problem, coefficients_of_encoded_rows, coordinates_of
+from .temperature import choose_temperature, score_deviation, temperatures_for
+
+PARTS = ("level", "mean", "spread", "slopes", "intercepts", "temperature")
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The numbers as they leave: means over the n records, averages of iterates, and sums of derivatives."""
+
+    level: Array
+    mean: Array | None
+    spread: Array | None
+    slopes: Array
+    """Column by column, class by class within each."""
+    intercepts: Array
+    temperature: Array
+
+    def to_dict(self) -> dict[str, list[float]]:
+        found = {name: getattr(self, name) for name in PARTS}
+        return {name: np.asarray(value).ravel().tolist() for name, value in found.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Published:
+        found: dict[str, Any] = {name: stored.get(name) for name in PARTS}
+        found |= {name: np.asarray(one, dtype=np.float64) for name, one in found.items() if one is not None}
+        return cls(**found)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The level as the steps use it: its scores, and the unit of residuals."""
+
+    scores: Array
+    unit: float
+
+    @classmethod
+    def of(cls, problem: Problem, level: Array) -> Start:
+        """Return the start that a published mean response gives."""
+        response = problem.response
+        shares = response.shrink(level, problem.sizes.level_noise / problem.n)
+        return cls(response.link(shares), response.unit(shares))
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedResult:
+    """A predictor in encoded coordinates."""
+
+    problem: Problem
+    published: Published
+
+    @cached_property
+    def start(self) -> Start:
+        return Start.of(self.problem, self.published.level)
+
+    @cached_property
+    def where(self) -> Coordinates:
+        return coordinates_of(self.problem, self.published.mean, self.published.spread)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Slopes of measured columns before the temperature, (columns, outputs)."""
+        return self.published.slopes.reshape(self.problem.layout.columns, -1)
+
+    @cached_property
+    def deviation(self) -> float:
+        """Standard deviation of the scores at temperature 1, as far as published numbers say."""
+        return score_deviation(self.where, self.slopes)
+
+    @cached_property
+    def temperatures(self) -> Array:
+        """Temperatures at which the derivative is published."""
+        return temperatures_for(self.deviation, self.problem.response.kind)
+
+    @cached_property
+    def temperature(self) -> float:
+        """The share of the slopes' part of the scores that the predictor uses."""
+        noise = self.problem.sizes.temperature_noise
+        return choose_temperature(self.temperatures, self.published.temperature, noise)
+
+    @cached_property
+    def estimate(self) -> Array:
+        """Coefficients of encoded rows, intercept last, class by class."""
+        slopes = self.temperature * self.slopes
+        return coefficients_of_encoded_rows(self.problem, self.where, slopes, self.published.intercepts)

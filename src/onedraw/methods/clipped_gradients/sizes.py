@@ -1,0 +1,275 @@
+"""The public numbers of clipped gradients: how the budget is shared, how long a gradient may be, how many steps.
+
+Everything here follows from n, the columns, the classes and the budget. A bad choice costs accuracy, never privacy: the promise is
+derived from the numbers that result (`mechanism.promise_of`).
+
+With μ the Gaussian-DP parameter of the steps, over the records of a person, and d the effective columns:
+
+| number | rule |
+| --- | --- |
+| C, length of a record's gradient of the slopes | 0.1·√(nμ), from 0.1·√d to 3·√d; twice that for counts |
+| τ, total time of all steps in units of C | nμ/√d, at most 300·max(1, C/√d); less for counts |
+| T, steps | τ√d, within `MIN_STEPS` and `MAX_STEPS` |
+
+The noise in the score of a usual record, of length √d, is then about the same for all tables. As C tends to 0 the steps compare
+class means; as C grows they tend to maximum likelihood. T steps have noise of deviation √T each at the same promise: T costs
+computing, not privacy.
+
+Constants marked F are those of "algorithm F", fitted in laboratory notes on the tuning half of 27 tables. Those marked P were fitted on
+the half of the tables of `benchmarks/prediction` that is set aside for deriving. The others say how they were found.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from onedraw.mechanisms.stages import ROOT_TWO, Numbers, Spending, Stage
+from onedraw.models.moments.measured import Layout, MomentColumns
+
+Kind = Literal["label", "classes", "count", "number"]
+
+LEVEL_FACTOR, MIN_LEVEL_SHARE, MAX_LEVEL_SHARE = 20.0, 0.05, 0.4
+"""The level's share of μ² is (20/(nμ))², from 0.05 to 0.4. P. F has a factor of 5 and 0.02, which leaves noise that costs log-loss."""
+
+LEVEL_PRIOR = 0.25
+"""Standard deviation of a class share about a half that the level of two classes is shrunk by. Not measured."""
+
+TEMPERATURE_SHARE = 0.1
+"""The temperature's share of μ². P: 0.05 is a little worse."""
+
+SCALES_SHARE, MEAN_PART = 0.12, 1.0 / 3.0
+"""Share of what is left that measures scales, and the part of it for means. F."""
+
+MAX_SPREAD_NOISE = 0.15
+"""Scales are left out if the noise of a mean deviation is at least this, for columns of half-width 1. F."""
+
+UNMEASURED_SCALE = 0.5
+"""Scale of a column if none is measured. F; twice as much is no better. P."""
+
+PRIOR_MEAN, PRIOR_SPREAD, MIDDLE_SPREAD = 0.5, 0.2, 0.4
+"""Standard deviations by which means and mean deviations are shrunk, and the deviation towards which. F."""
+
+SPREAD_FACTOR, MEAN_NOISE_FACTOR, LEAST_SPREAD = 1.25, 2.0, 0.01
+"""A scale is 1.25 mean deviations, which is a normal's standard deviation, at least twice the noise of the mean, and never below
+1.25 times (this and half the noise of the deviation). F."""
+
+INTERCEPT_SHARE = 0.1
+"""The intercepts' share of the steps' μ². F."""
+
+CLIP_FACTOR, MIN_CLIP, MAX_CLIP = 0.1, 0.1, 3.0
+"""C over √(nμ), and its ends over √d. F."""
+
+MAX_TIME = 300.0
+"""τ at most, times max(1, C/√d). F."""
+
+COUNT_CLIP, COUNT_TIME, MAX_COUNT_TIME = 2.0, 0.6, 60.0
+"""C and τ of counts over those of classes, and τ at most in units of C/√d. The first is F, the others P: F has half of them."""
+
+NUMBER_TIME = 0.1
+"""τ of numbers over that of classes. Derived: the squared loss bends by 1/0.3 in these units, that of labels by at most a quarter, so that the
+same steps would overshoot."""
+
+MAX_INTERCEPT_TIME: dict[Kind, float] = {"label": 30.0, "classes": 30.0, "count": 30.0, "number": 8.0}
+"""Total time of the intercepts at most. P, where F has 8. For numbers F: the curvature is 1 over the unit, so that longer steps overshoot."""
+
+INTERCEPT_TIME = 0.1
+"""That time over nμ/(2·C₀). F."""
+
+MIN_STEPS, MAX_STEPS, MAX_NUMBERS = 25, 60, 400_000
+"""Steps at least and at most, and noisy numbers in all of them together. F has up to 600 steps; 30 to 400 do not differ. P. The last keeps
+the time of a release below 5 s for most questions, with 10 µs for a number of exact discrete noise."""
+
+MAX_STATED_STEPS = 10_000
+"""Steps that a stated plan may have."""
+
+AVERAGED = 0.7
+"""The share of the steps, the last ones, whose iterates are averaged. F."""
+
+CLIPPED_RESIDUAL: dict[Kind, float] = {"label": 1.0, "classes": 1.0, "count": 1.0, "number": 1.5}
+"""Length of raw residuals in the intercepts' gradient: over the largest count, or half the range of numbers. F."""
+
+NUMBER_UNIT = 0.3
+"""A usual residual of numbers, over half their range. F, where numbers were not studied."""
+
+TEMPERATURES = 5
+"""Points at which the derivative in the temperature is measured, 0 among them. More points cost no noise in the first one (proof.md);
+their spacing is a factor of 2 or 3."""
+
+MAX_TEMPERATURE: dict[Kind, float] = {"label": 1.5, "classes": 1.5, "count": 1.0, "number": 1.0}
+"""The largest temperature. P for classes and counts: counts overshoot above 1. Not measured for numbers."""
+
+FIRST_SPREAD = 0.5
+"""Standard deviation of scores at the smallest temperature above 0: the loss is nearly a parabola below a deviation of about 1. Derived."""
+
+CLIPPED_DERIVATIVE = 1.5
+"""Length of a record's derivative, in units of the scores' standard deviation and of a usual residual. Residuals are at most 1, so that
+few records of two classes exceed it. In simulated populations of 2 and 10 classes 1 to 2 are best. 1 and 1.5 do not differ. P."""
+
+CAUTION = 0.25
+"""Standard deviations of the noise that are added to a derivative before its zero is looked for. P: 1 loses accuracy, and 0.25 is no more
+often behind the level."""
+
+
+class Sensitivity(NamedTuple):
+    """Distances by which a record moves the sums of columns and of their deviations."""
+
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Public facts that the sizes follow from."""
+
+    layout: Layout
+    kind: Kind
+    outputs: int
+    level_sensitivity: float
+    n: int
+    records: int
+    """Of one person."""
+
+    columns: int = field(init=False, repr=False, compare=False)
+    """Columns whose mean deviation is measured: numbers in [-1, 1], or all of a ball."""
+
+    def __post_init__(self) -> None:
+        layout = self.layout
+        object.__setattr__(self, "columns", layout.columns if layout.ball is not None else layout.numbers)
+
+    @property
+    def span(self) -> float:
+        """Return the half-width of a column: 1, or what a column of a unit ball has on average."""
+        return 1.0 if self.layout.ball is None else 1.0 / math.sqrt(max(self.layout.columns, 1))
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Return how far replacing a record moves the sums of columns and of their deviations."""
+        spread = 2.0 if self.layout.ball is not None else math.sqrt(self.columns)
+        return Sensitivity(MomentColumns(self.layout).spread, spread)
+
+    @property
+    def slopes(self) -> int:
+        """Return how many slopes there are."""
+        return self.layout.columns * self.outputs
+
+
+@dataclass(frozen=True)
+class ClippedNumbers(Numbers):
+    """Everything that runs, by name. Noises are standard deviations; 0 leaves a stage out."""
+
+    level_noise: float = 0.0
+    mean_noise: float = 0.0
+    spread_noise: float = 0.0
+    steps: float = 0.0
+    slope_bound: float = 0.0
+    slope_noise: float = 0.0
+    intercept_bound: float = 0.0
+    intercept_noise: float = 0.0
+    temperature_bound: float = 0.0
+    temperature_noise: float = 0.0
+    time: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        whole = self.steps == int(self.steps) and 1 <= self.steps <= MAX_STATED_STEPS
+        noises = self.level_noise and self.slope_noise and self.intercept_noise and self.temperature_noise
+        bounds = self.slope_bound and self.intercept_bound and self.temperature_bound and self.time
+        scales = self.mean_noise or not self.spread_noise
+        return bool(whole and noises and bounds and scales) and min(self.to_dict().values()) >= 0.0
+
+    @property
+    def count(self) -> int:
+        """Return the number of steps."""
+        return int(self.steps)
+
+
+def numbers_for(setting: Setting, mu: float) -> ClippedNumbers:
+    """Return the numbers that spend a total of μ."""
+    spending, k, n = Spending(mu, pure=False), setting.records, setting.n
+    informed = n * mu / k
+    level = min(max((LEVEL_FACTOR / informed) ** 2, MIN_LEVEL_SHARE), MAX_LEVEL_SHARE)
+    left = 1.0 - level - TEMPERATURE_SHARE
+    mean_noise, spread_noise = _scale_noises(setting, spending, SCALES_SHARE * left)
+    steps = left - (SCALES_SHARE * left if mean_noise else 0.0)
+    bound, time = _bound_and_time(setting, informed * math.sqrt(steps), effective_columns(setting, mean_noise))
+    count = _steps(setting, time)
+    slopes, intercepts = steps * (1.0 - INTERCEPT_SHARE), steps * INTERCEPT_SHARE
+    residual, derivative = CLIPPED_RESIDUAL[setting.kind], CLIPPED_DERIVATIVE
+    return ClippedNumbers(
+        spending.noise(level, k * setting.level_sensitivity), mean_noise, spread_noise, float(count),
+        bound, math.sqrt(count) * spending.noise(slopes, 2.0 * k * bound),
+        residual, math.sqrt(count) * spending.noise(intercepts, 2.0 * k * residual),
+        derivative, spending.noise(TEMPERATURE_SHARE, k * temperature_sensitivity(derivative)), time,
+    )  # fmt: skip
+
+
+def temperature_sensitivity(bound: float) -> float:
+    """Return how far replacing a record moves its derivative at 0 and the increases after it (proof.md)."""
+    return 2.0 * ROOT_TWO * bound
+
+
+def effective_columns(setting: Setting, mean_noise: float) -> float:
+    """Return the expected squared length of a row of measured columns, for categories with equally frequent levels.
+
+    A rare level's scale is held up by the noise of its mean, so a category of many levels counts as fewer columns.
+    """
+    found, noise = float(setting.columns), mean_noise / setting.n
+    for start, stop in setting.layout.categories:
+        levels = stop - start
+        variance = levels / (levels + 1.0) ** 2
+        scale = category_square(variance, noise) if mean_noise else UNMEASURED_SCALE**2
+        found += levels * variance / scale
+    return max(found, 1.0)
+
+
+def category_square(variance: float, noise: float) -> float:
+    """Return the squared scale of a 0/1 column with this variance, whose mean was published with this noise."""
+    return max(variance, min(MEAN_NOISE_FACTOR * noise, 0.25), LEAST_SPREAD**2)
+
+
+def _scale_noises(setting: Setting, spending: Spending, share: float) -> tuple[float, float]:
+    """Return the noises of means and of mean deviations for this share; both 0 if they are left out."""
+    sensitivity, k = setting.sensitivity, setting.records
+    if not setting.layout.columns:
+        return 0.0, 0.0
+    part = MEAN_PART if setting.columns else 1.0
+    mean = spending.noise(part * share, k * sensitivity.mean)
+    spread = spending.noise((1.0 - part) * share, k * sensitivity.spread) if setting.columns else 0.0
+    if (spread or mean) / setting.n >= MAX_SPREAD_NOISE * setting.span:
+        return 0.0, 0.0
+    return mean, spread
+
+
+def _bound_and_time(setting: Setting, informed: float, columns: float) -> tuple[float, float]:
+    """Return C and τ for this nμ of the steps."""
+    root = math.sqrt(columns)
+    bound = min(max(CLIP_FACTOR * math.sqrt(informed), MIN_CLIP * root), MAX_CLIP * root)
+    time = min(informed / root, MAX_TIME * max(1.0, bound / root))
+    if setting.kind == "count":
+        bound = COUNT_CLIP * bound
+        time = min(COUNT_TIME * time, MAX_COUNT_TIME * bound / root)
+    return bound, time * (NUMBER_TIME if setting.kind == "number" else 1.0)
+
+
+def _steps(setting: Setting, time: float) -> int:
+    """Return T."""
+    wanted = math.ceil(min(time * math.sqrt(max(setting.layout.columns, 1)), 1e6))
+    affordable = MAX_NUMBERS // (max(setting.slopes, 1) + setting.outputs)
+    return max(MIN_STEPS, min(wanted, MAX_STEPS, affordable))
+
+
+def stages_of(setting: Setting, numbers: ClippedNumbers) -> list[Stage]:
+    """Return every noised sum, once for each time it is published, with what one record can move it by."""
+    sensitivity, derivative = setting.sensitivity, numbers.temperature_bound
+    found = [
+        Stage(setting.level_sensitivity, numbers.level_noise, setting.outputs, columns=True),
+        Stage(sensitivity.mean, numbers.mean_noise, setting.layout.columns, columns=True),
+        Stage(sensitivity.spread, numbers.spread_noise, setting.columns, columns=True),
+    ]
+    slope = Stage(2.0 * numbers.slope_bound, numbers.slope_noise, setting.slopes, numbers.slope_bound)
+    intercept = Stage(2.0 * numbers.intercept_bound, numbers.intercept_noise, setting.outputs, numbers.intercept_bound)
+    found += [slope, intercept] * numbers.count
+    found.append(Stage(temperature_sensitivity(derivative), numbers.temperature_noise, TEMPERATURES, derivative))
+    return [stage for stage in found if stage.noise]
