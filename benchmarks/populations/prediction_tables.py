@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,7 +71,7 @@ def class_codes(series: pd.Series) -> np.ndarray | None:
     """Return the classes as 0, 1, …, rare ones merged into the commonest; None if the column has no two to ten levels."""
     if pd.api.types.is_datetime64_any_dtype(series) or series.nunique() > MAX_CLASSES:
         return None
-    levels, codes, counts = np.unique(series.astype(str).to_numpy(), return_inverse=True, return_counts=True)
+    _, codes, counts = np.unique(series.astype(str).to_numpy(), return_inverse=True, return_counts=True)
     common = counts >= MIN_CLASS_SHARE * len(codes)
     if common.sum() < 2:
         return None
@@ -161,7 +163,10 @@ def bundled_tables() -> Iterator[Table]:
     yield _declared("doctor_visits", "doctor_visits.csv.gz", visits, VISITS, visits["visits"], "count", (0.0, 9.0))
 
 
-def _declared(name, source, frame, bounds, y, kind="", y_bounds=None):
+def _declared(
+    name: str, source: str, frame: pd.DataFrame, bounds: dict[str, tuple[float, float]], y: Any, kind: str = "",
+    y_bounds: tuple[float, float] | None = None,
+) -> Table:  # fmt: skip
     y = np.asarray(y, dtype=float)
     kind = kind or ("label" if y.max() == 1 else "class")
     y_bounds = y_bounds or (0.0, y.max())
@@ -205,7 +210,7 @@ def select(tables: list[Table], complete: dict[str, pd.DataFrame]) -> list[Table
     taken: set[int] = set()
     chosen: list[Table] = []
     for kind, most in HALF_OF_STRATUM.items():
-        for low, high in zip(SIZES, SIZES[1:], strict=False):
+        for low, high in itertools.pairwise(SIZES):
             stratum = [one for one in tables if one.kind == kind and low <= len(one.population.y) < high]
             halves = {"derive": 0, "hold-out": 0}
             for one in sorted(stratum, key=lambda one: (not one.known, order_of(one.population.name))):
