@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +133,8 @@ def run(options: argparse.Namespace) -> None:
         started = time.perf_counter()
         cell = {"table": name, "split": seed, "epsilon": epsilon}
         try:
-            predicted = prediction_methods.predict(method, table, train, test, epsilon, seed)
+            noise = zlib.crc32(f"{name} {seed} {epsilon:g}".encode())  # independent noise in every cell
+            predicted = prediction_methods.predict(method, table, train, test, epsilon, noise)
             cell |= score(table, test, predicted)
         except Exception as error:  # a refusal is a result
             cell["refused"] = f"{type(error).__name__}: {error}"[:200]
