@@ -12,20 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import prediction_methods
 from cells import read_cells
 from prediction import EPSILONS, LIST
 
 RESULT = Path(__file__).parent / "results" / "prediction.md"
 SIGNS = {"accuracy": 1.0, "log_loss": -1.0, "deviance": -1.0, "rmse": -1.0}
 """Whether a larger score is a better one."""
-OURS, CHOSEN = "clipped-gradients", "by rule"
-RIVALS = ("level", "clipped-gd", "auto", "diffprivlib", "dp-ebm", "objective-perturbation", "ada-ssp", "opacus")
+OURS, CHOSEN, FIT = "clipped-gradients", "auto", "fit"
+RIVALS = ("level", "clipped-gd", "landed", "diffprivlib", "dp-ebm", "objective-perturbation", "ada-ssp", "opacus")
 FEWEST = 3
 """Splits that a comparison needs."""
-FIT_FROM = {"label": 120.0, "class": 90.0, "count": 120.0, "number": 0.0}
-"""nμ/(d·max(K − 1, 1)) from which `auto` takes the fit; derived on the derive half."""
-
 Cells = dict[tuple[str, float, int], dict[str, Any]]
 
 
@@ -33,21 +29,6 @@ def read(folder: Path, method: str) -> Cells:
     """Return the cells of a method that gave a prediction."""
     found = read_cells(folder / f"{method}.jsonl")
     return {(one["table"], float(one["epsilon"]), one["split"]): one for one in found if "refused" not in one}
-
-
-def chosen(tables: list[dict[str, Any]], fit: Cells, clipped: Cells) -> Cells:
-    """Return the cells of the method that public numbers choose between the fit and clipped gradients."""
-    found: Cells = {}
-    for key, cell in fit.items():
-        table = next((one for one in tables if one["name"] == key[0]), None)
-        if table is not None:
-            classes = max(table["classes"] - 1, 1) if table["kind"] == "class" else 1
-            n = table["n"] * 4 // 5
-            informed = n * prediction_methods.gaussian_parameter(key[1]) / (table["d"] * classes)
-            other = cell if informed >= FIT_FROM[table["kind"]] else clipped.get(key)
-            if other is not None:
-                found[key] = other
-    return found
 
 
 def paired(ours: Cells, others: Cells, table: str, epsilon: float, metric: str) -> tuple[float, float] | None:
@@ -150,7 +131,7 @@ def regrets(tables: list[dict[str, Any]], rules: dict[str, Cells], level: Cells,
                 for metric in SIGNS:
                     each = [
                         gain(one, level, plain, table["name"], epsilon, metric)
-                        for one in (rules["fit"], rules[OURS], cells)
+                        for one in (rules[FIT], rules[OURS], cells)
                     ]
                     if None not in each:
                         lost[metric == "accuracy"].append(max(each[:2]) - each[2])
@@ -172,21 +153,21 @@ def goals(folder: Path) -> list[str]:
 
 def section(group: str, listed: list[dict[str, Any]], folder: Path) -> list[str]:
     """Return the part of the page about one half."""
-    level, plain, clipped, fit = (read(folder, name) for name in ("level", "none", OURS, "auto"))
+    level, plain, clipped, fit = (read(folder, name) for name in ("level", "none", OURS, FIT))
     tables = [one for one in listed if one["group"] == group and any(key[0] == one["name"] for key in clipped)]
     if not tables:
         return []
     rivals = {name: read(folder, name) for name in RIVALS}
-    by_rule = chosen(tables, fit, clipped)
+    auto = read(folder, CHOSEN)
     short = [one for one in tables if one["kind"] != "number"]
     lines = [f"## {group}: {len(tables)} tables", "", "Comparisons of a table by a score: ahead/level/behind, beyond two standard errors of paired differences. The first table of ahead/level/behind leaves out numbers.", ""]  # fmt: skip
     simple = {name: rivals[name] for name in RIVALS[:3]}
-    lines += summarize(tables, {CHOSEN: by_rule, OURS: clipped}, simple)
-    lines += [*compare(short, OURS, clipped, rivals), *compare(tables, CHOSEN, by_rule, rivals)]
+    lines += summarize(tables, {CHOSEN: auto, OURS: clipped, FIT: fit}, simple)
+    lines += [*compare(short, OURS, clipped, rivals), *compare(tables, CHOSEN, auto, rivals)]
     lines += ["Mean share of the gain from the level to no privacy:", ""]
-    methods = {name: cells for name, cells in {CHOSEN: by_rule, OURS: clipped, **rivals}.items() if cells}
+    methods = {name: cells for name, cells in {CHOSEN: auto, OURS: clipped, FIT: fit, **rivals}.items() if cells}
     lines += [*shares(tables, methods, level, plain), "", "Regret, over all ε:", ""]
-    return [*lines, *regrets(tables, {"fit": fit, OURS: clipped, CHOSEN: by_rule}, level, plain), ""]
+    return [*lines, *regrets(tables, {FIT: fit, OURS: clipped, CHOSEN: auto}, level, plain), ""]
 
 
 def main() -> None:
@@ -200,8 +181,8 @@ def main() -> None:
         "# Predictions at equal promises", "",
         "Written by `benchmarks/prediction_page.py` from the cells of `benchmarks/prediction.py`; the tables are fixed by "
         "`benchmarks/populations/prediction_rule.md`. δ = 1e-5, neighbors replace one record, ten splits, the held-out fifth. "
-        "`auto` is the package's choice before clipped gradients, a fit. *By rule* is the fit for numbers, and for "
-        "labels and counts from nμ/d = 120 and classes from nμ/(d(K − 1)) = 90 on; otherwise it is clipped gradients. "
+        "`auto` is the package's choice between the fit and clipped gradients (src/onedraw/planning/predictors.py), `landed` "
+        "its choice before there were clipped gradients, always a fit. "
         "diffprivlib's promise is pure ε; Opacus, run on two tables, has add/remove-one neighbors, which is weaker.", "",
     ]  # fmt: skip
     RESULT.write_text("\n".join(head + goals(options.folder) + [line for group in options.group for line in section(group, listed, options.folder)]))  # fmt: skip

@@ -85,13 +85,6 @@ def test_page_counts_a_loss_beyond_two_errors_and_nothing_else():
     assert prediction_page.verdicts(tables, ours, ours, 1.0)[:3] == (0, 1, 0)
 
 
-def test_rule_takes_the_fit_from_its_threshold_on():
-    listed = [{"name": "t", "kind": "label", "classes": 2, "n": 1000, "d": 4}]
-    keys = [("t", epsilon, 0) for epsilon in (0.1, 5.0)]
-    found = prediction_page.chosen(listed, {key: {"who": "fit"} for key in keys}, {key: {"who": "clipped"} for key in keys})  # fmt: skip
-    assert [found[key]["who"] for key in keys] == ["clipped", "fit"]
-
-
 def test_listed_tables_have_half_of_them_held_out():
     listed = json.loads(prediction.LIST.read_text())["tables"]
     held_out = [one for one in listed if one["group"] == "hold-out"]

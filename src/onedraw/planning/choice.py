@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from onedraw import samplers
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.mechanisms import (
-    BetaDivergence,
     Concentrated,
     Diffused,
     Direct,
@@ -38,6 +37,8 @@ from .designs import ColumnError, DesignError, design_errors, designs_words, int
 from .estimands import estimand_refused
 from .expected_errors import Expectation, expected_error
 from .options import RESIDUALS
+from .predictors import predictor_of, why_predicted
+from .reasons import is_chain, why_taken
 
 if TYPE_CHECKING:
     from .regression import Regression
@@ -265,9 +266,13 @@ def ranked(model: Any, terms: Terms, mechanisms: Iterable[Any] = CANDIDATES) -> 
 
 
 def for_regression(question: Regression, terms: Terms) -> Choices:
-    """By "auto" a fit, or where there is none (networks, Gaussian and concentrated budgets, several draws) all variants, ranked
-    by expected error under the reference design; errors in the unit of the response."""
+    """By "auto" a fit, clipped gradients where they predict better and a fit has no intervals to give (predictors.py), or where there is
+    neither (networks, pure budgets, several draws) all variants, ranked by expected error under the reference design; errors in
+    the unit of the response."""
     fit = _fit(question, terms) if terms.mechanism in ("auto", "fit") else None
+    predictor = predictor_of(question, terms, None if fit is None else fit.plan) if terms.mechanism == "auto" else None
+    if predictor is not None:
+        return Choices((_drawn(question, predictor, predictor.mechanism, terms),), {}, why_predicted(question, terms))
     eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
     unit = 1.0 if question.measure is None else question.measure.unit
     eligible = [replace(choice, unit=unit) for choice in eligible]
@@ -318,7 +323,7 @@ def _fitted(question: Regression, variant: Variant, plan: Plan) -> Choice:
 
 def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]:
     """The variant's plans: one, or noisy-gradient paths of several lengths; for replicated draws the narrowest interval."""
-    if _is_chain(variant.mechanism) and not terms.accepted:
+    if is_chain(variant.mechanism) and not terms.accepted:
         raise PromiseRefused(
             "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
             'the risk by name with accept="estimated" or accept="assumed".'
@@ -341,17 +346,12 @@ def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]
 
 def _drawn(question: Regression, variant: Variant, mechanism: Any, terms: Terms) -> Choice:
     """Half of δ is kept for a chain whose distance is estimated, which only a δ can pay for."""
-    estimated = _is_chain(mechanism) and "estimated" in terms.accepted
+    estimated = is_chain(mechanism) and "estimated" in terms.accepted
     gamma = (terms.budget.total_variation(0.5) or None) if estimated else None
     plan = terms.calibrated(mechanism, variant.model, gamma)
     sampler, _ = samplers.default_sampler(plan, accept=terms.accepted)
     promise_of(plan, sampler.exactness(plan), accept=terms.accepted)
     return Choice(plan, expected_error(plan, **question.sizes), variant.name, sampler.seconds(plan))
-
-
-def _is_chain(mechanism: Any) -> bool:
-    """Whether it draws from a β-divergence posterior itself, in measured coordinates or not."""
-    return isinstance(mechanism.of if isinstance(mechanism, Measured) else mechanism, BetaDivergence)
 
 
 def _rank(choice: Choice) -> tuple[bool, float]:
@@ -368,32 +368,3 @@ def _within_time(plans: list[Choice]) -> list[Choice]:
         f"Its draws would take about {min(choice.seconds for choice in plans):,.0f} s (estimated from public numbers), more than "
         f"the {MOST_SECONDS:g} s that mechanism='auto' allows. Name it to have it all the same."
     )
-
-
-def why_taken(eligible: list[Choice], terms: Terms) -> str:
-    """What was picked, and why, in a sentence."""
-    best, named = eligible[0], terms.mechanism != "auto"
-    decided = "Decided from public numbers, before any record was read."
-    if best.found is None:  # of a fit what it measures and gives; what to expect of it is `Choices.expectation`
-        numbers = best.plan.parameters
-        measures = (
-            "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
-        )
-        stronger = " and needs no δ" if numbers.get("pure") and not terms.budget.is_pure else ""
-        none = best.plan.mechanism.why_no_interval(best.plan)
-        interval = "gives no standard errors at this n and ε" if none else "may give standard errors"
-        return f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}. It {interval}. {decided}"
-    private, sampling = best.expected.private, best.expected.sampling
-    error = f"expected error {private:.3g} per coefficient ({sampling:.3g} without privacy)"
-    if math.isnan(private):
-        error = "its error cannot be predicted"
-    if named:
-        return f"{best.name}: named by the caller; {error}."
-    others = ", ".join(f"{choice.name} {choice.expected.private:.3g}" for choice in eligible[1:4])
-    compared = f"; then {others}" if others else ""
-    rank = "the first" if math.isnan(private) else "the smallest"
-    if any(choice.expected.private < private for choice in eligible):
-        rank = "nearly the smallest, and whatever the columns are like,"
-    chains = any(_is_chain(choice.plan.mechanism) for choice in eligible)  # eligible only if accepted
-    word = "proven, or accepted by name," if chains else "proven"
-    return f"{best.name}: {error}, {rank} of {len(eligible)} mechanism{'' if len(eligible) == 1 else 's'} {word} for {terms.budget} with n = {terms.n:,}{compared}. {decided}"

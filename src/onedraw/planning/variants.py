@@ -161,17 +161,18 @@ BY_NAME: dict[type[Any], str] = {AveragedSteps: "averaged-steps", PerturbedMode:
 
 
 def _by_name_alone(asked: Regression) -> list[Variant]:
-    """Return what "auto" never takes: clipped gradients, and paths of private decisions."""
-    return [*_clipped(asked), *_paths(asked)]
+    """Return what is no candidate to be ranked: clipped gradients (predictors.py), and paths of private decisions."""
+    predictor = predictor_for(asked)
+    return [*([] if predictor is None else [predictor]), *_paths(asked)]
 
 
-def _clipped(asked: Regression) -> list[Variant]:
+def predictor_for(asked: Regression) -> Variant | None:
     """Return clipped gradients, for a model with an intercept and without a declared prior, which would do nothing."""
     unbounded = asked.kind in RESIDUALS and asked.response_bound is None
     if asked.kind not in CLIPPED or unbounded or asked.prior_scale is not None or not asked.intercept:
-        return []
+        return None
     mechanism = ClippedGradients(categories=asked.categories)
-    return [Variant("clipped-gradients", _loss(asked, CLIPPED[asked.kind], False), mechanism)]
+    return Variant("clipped-gradients", _loss(asked, CLIPPED[asked.kind], False), mechanism)
 
 
 def _paths(asked: Regression) -> list[Variant]:
