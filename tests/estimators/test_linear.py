@@ -71,9 +71,12 @@ def test_means_come_in_the_response_s_units_with_their_intervals(people):
 def test_what_is_not_a_fit_with_standard_errors_has_no_interval(people):
     X, score, _ = people
     y = score > 0
-    few = od.DPLogisticRegression(0.1, bounds=BOUNDS, classes=[0, 1]).fit(X[:200], y[:200])
+    few = od.DPLogisticRegression(0.1, bounds=BOUNDS, classes=[0, 1], mechanism="fit").fit(X[:200], y[:200])
     with pytest.raises(PromiseRefused, match="no standard errors, so its predictions have no intervals"):
         few.predict_proba(NEW, interval=0.95)
+    predictor = od.DPLogisticRegression(0.1, bounds=BOUNDS, classes=[0, 1]).fit(X[:200], y[:200])
+    with pytest.raises(PromiseRefused, match="mechanism='fit'"):
+        predictor.predict_proba(NEW, interval=0.95)
     draw = od.DPLogisticRegression(1.0, bounds=BOUNDS, classes=[0, 1], mechanism="gdp").fit(X[:200], y[:200])
     with pytest.raises(PromiseRefused, match="gives no interval of a prediction"):
         draw.predict_proba(NEW, interval=0.95)

@@ -267,7 +267,7 @@ def test_a_fit_has_standard_errors_tests_and_a_posterior_in_the_columns_units():
 
 def test_outside_the_regime_there_is_one_draw_and_a_reason():
     X, y = classification(100)
-    model = od.DPLogisticRegression(0.5, bounds=(0, 1), classes=[0, 1]).fit(X, y)
+    model = od.DPLogisticRegression(0.5, bounds=(0, 1), classes=[0, 1], mechanism="fit").fit(X, y)
     assert len(model.draws_) == 1
     assert "drown in the noise" in model.interval_reason_
     with pytest.raises(PromiseRefused, match="gives no interval"):

@@ -117,7 +117,7 @@ def test_nothing_of_a_choice_can_depend_on_a_record():
 
 @pytest.mark.usefixtures("without_fits")
 def test_unproven_samplers_are_not_taken_unless_named():
-    assert "accept=" in choose(LOGISTIC, od.GaussianDP(0.3), n=500).refused["beta-divergence"]
+    assert "accept=" in choose(LOGISTIC, od.GaussianDP(0.3), n=500, draws=4).refused["beta-divergence"]
     with pytest.raises(errors.PromiseRefused, match="accept="):
         choose(LOGISTIC, BUDGET, n=500, mechanism="beta-divergence")
     found = choose(LOGISTIC, BUDGET, n=500, mechanism="beta-divergence", accept="assumed")

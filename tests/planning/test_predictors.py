@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import onedraw as od
+from onedraw.errors import PromiseRefused
 from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.fit import AveragedSteps
-from onedraw.errors import PromiseRefused
 from onedraw.planning.predictors import LEAST_INFORMED
 from onedraw.planning.regression import Regression
 

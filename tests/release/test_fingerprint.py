@@ -164,7 +164,7 @@ def test_verify_rejects_another_target_or_schema_by_itself(where):
 @pytest.mark.finding("server B", commit="8a7c0fb")
 def test_resume_of_a_foreign_reservation_pays_padded_work_once(ledger):
     """An approver reserves, a worker resumes: the reservation has paid for the first draw."""
-    plan = planned("smoker", "logistic")
+    plan = planned("smoker", "logistic", mechanism="perturbed-mode")
     spent = interrupted(ledger, plan, timing="padded").payload
     names = {"gamma", "timing", "part", "seeded", "label"}
     named = {"plan_digest": spent["plan"]} if "plan" in spent else {"fingerprint": spent["fingerprint"]}

@@ -89,8 +89,8 @@ class Predictor:
             )
         if interval and (stages is None or not isinstance(self.plan.mechanism, FitMechanism)):
             raise PromiseRefused(
-                f"This release is a draw by {self.certificate.mechanism.name}: it predicts, but gives no interval of a "
-                "prediction. Leave out the interval, or release a fit (mechanism auto)."
+                f"This release is by {self.certificate.mechanism.name}: it predicts, but gives no interval of a prediction. "
+                "Leave out the interval, or release a fit: name mechanism='fit'."
             )
         if interval and not self._fit.informed:
             raise PromiseRefused(
