@@ -66,7 +66,7 @@ class Plain:
         self.n, self.d = v.shape
         self.p = self.d + 1
         self.linear = kind in ("number", "quantile")
-        self.factor = 1.0
+        self.factor, self.beyond = 1.0, np.zeros((self.p, self.p))
 
     def squares(self, rows: Array, name: str, radius: float, noise: Deviates) -> Array:
         rows = cut(rows, radius)
@@ -224,14 +224,22 @@ class Plain:
         usual = self.n * {"number": 1.0, "label": 0.15, "count": 1.0, "quantile": 0.4}[self.kind]
         least = {"number": 2.0, "quantile": 5.0}.get(self.kind, 2.5)
         damping = max(least, self.p * (noise / usual) ** 2 / (2.0 * 0.7**2))
-        damping, places, first = min(damping, steps / 2.0), [], theta
+        damping, places, first, before = min(damping, steps / 2.0), [], theta, None
         for _ in range(steps):
-            matrix, mean = self.expected(theta)
-            values, axes = np.linalg.eigh(matrix)
-            matrix = axes @ np.diag(np.maximum(values, 0.0 if self.linear else 0.1 * mean)) @ axes.T
-            doubt = np.diag((mean * self.doubt) ** 2) / damping
             weighted = self.scores(theta) * self.weights(theta, bound)[:, None]
             gradient = deviates.vector(cut(weighted, bound).sum(axis=0), 1.0, noise)
+            if before is not None:  # what the last step showed of information beyond the expected
+                start, last, matrix = before
+                moved = theta - start
+                along, explained = matrix @ moved, moved @ matrix @ moved
+                more = moved @ (last - gradient) - explained - 3.0 * math.sqrt(2.0) * noise * np.linalg.norm(moved)
+                if more > 0.0 and explained > 0.0:
+                    self.beyond = self.beyond + more * np.outer(along, along) / explained**2
+            matrix, mean = self.expected(theta)
+            values, axes = np.linalg.eigh(matrix)
+            matrix = axes @ np.diag(np.maximum(values, 0.0 if self.linear else 0.1 * mean)) @ axes.T + self.beyond
+            before = theta, gradient, matrix
+            doubt = np.diag((mean * self.doubt) ** 2) / damping
             move = np.linalg.solve(damping * matrix @ matrix + doubt, matrix @ gradient)
             if not self.linear:
                 move /= max(1.0, math.sqrt(move[:-1] @ (self.spread * move[:-1]) + move[-1] ** 2))

@@ -12,6 +12,7 @@ from scipy import optimize, special, stats
 
 import onedraw as od
 from onedraw.methods.fit.result import StepsResult
+from onedraw.methods.fit.steps import Curvature
 
 from .cases import KINDS, TRUTH, plan_of, run, table_of
 
@@ -146,6 +147,25 @@ def test_classes_of_a_model_that_holds_are_not_moved_by_shorter_scores() -> None
         result = run(plan_of("label", N, LARGE), table_of("label", N, seed), seed)
         assert result.problem.factor < 1.0
         assert result.specification < 8.0
+
+
+def table_with_a_rare_level(seed: int, n: int = 8000) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts with a 0/1 column that one record in a hundred has: its moments are shortened far below the true ones."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(-1, 1, n), np.where(rng.uniform(size=n) < 0.01, 1.0, -1.0)])
+    return X, np.minimum(rng.poisson(np.exp(X @ np.array([0.8, 1.0]) + 0.4)), 8).astype(float)
+
+
+def rare_errors() -> np.ndarray:
+    plan = plan_of("count", 8000, od.ApproxDP(20.0, 1e-6))
+    return np.array([run(plan, table_with_a_rare_level(seed), seed).estimate[1] - 1.0 for seed in range(4)])
+
+
+def test_steps_do_not_jump_across_the_solution_along_a_rare_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They learn from the published sums that information is larger there; the planted fault is that they do not."""
+    assert np.sqrt(np.mean(rare_errors() ** 2)) < 0.1
+    monkeypatch.setattr(Curvature, "learn", lambda *given: False)
+    assert np.sqrt(np.mean(rare_errors() ** 2)) > 0.3
 
 
 def replace_count(result: StepsResult, count: float) -> StepsResult:

@@ -6,6 +6,9 @@
 2a times Ĥ, and more where noise would carry iterates far. An iterate wanders by about q·(noise of one release/information)²·M/2a
 in the predictor's variance: a is chosen so that this is at most `WANDER`².
 
+**Where Ĥ is too small.** Steps contract while PH is below 2. Rows far out are shortened before their moments are measured, and H can be many
+times Ĥ along a rare level. Each step therefore learns from the sums that were published before it (`Curvature`).
+
 **What the average keeps of the early steps.** Those shorten more, and end elsewhere. A step moves θ by P·(H(θ* − θ) + noise), so
 that over all M steps
 
@@ -44,6 +47,9 @@ FARTHEST = 2.0**40
 LARGEST_CORRECTION = 5.0
 """Damping up to which what the average keeps of the early steps is taken away."""
 
+SEEN = 3.0
+"""Deviations of its noise by which the change of a sum must exceed what Ĥ explains before Ĥ is raised."""
+
 LEAST_INFORMATION = 0.1
 """Eigenvalues of Ĥ are raised to this share of its mean."""
 
@@ -61,10 +67,32 @@ class Path:
 
 def walk(problem: StepsProblem, where: Where, gradient: Gradient) -> Path:
     """Return the averages of the early steps and of the steps, from the published start."""
-    sizes = problem.sizes
-    theta, early = _series(problem, where, gradient, where.start, sizes.early_bound, sizes.early_noise, EARLY_STEPS, SKIPPED_STEPS)  # fmt: skip
-    _, step = _series(problem, where, gradient, theta, sizes.step_bound, sizes.step_noise, STEPS, 0)
+    sizes, curve = problem.sizes, Curvature(np.zeros((problem.size, problem.size)))
+    theta, early = _series(problem, where, gradient, where.start, sizes.early_bound, sizes.early_noise, EARLY_STEPS, SKIPPED_STEPS, curve)  # fmt: skip
+    _, step = _series(problem, where, gradient, theta, sizes.step_bound, sizes.step_noise, STEPS, 0, curve)
     return Path(early, step)
+
+
+@dataclass
+class Curvature:
+    """What the steps themselves showed of information beyond Ĥ, to be added to it.
+
+    Rows far out are shortened before their moments are measured, so Ĥ may be a fraction of H along a direction that few records
+    decide, and steps of P would jump to and fro across the solution. Between two steps the published sums change by −H·s + noise, s the
+    step. Where that is more than Ĥ explains by `SEEN` deviations, Ĥ is raised along s.
+    """
+
+    beyond: Array
+
+    def learn(self, step: Array, change: Array, information: Array, noise: float) -> bool:
+        """Raise the information along a step after which the noisy sums were smaller by ``change``; return whether it was."""
+        along = information @ step
+        expected, seen = float(step @ along), float(step @ change)
+        more = seen - expected - SEEN * math.sqrt(2.0) * noise * float(np.linalg.norm(step))
+        if not (more > 0.0 and expected > 0.0):
+            return False
+        self.beyond = self.beyond + more / expected**2 * np.outer(along, along)
+        return True
 
 
 def information_at(problem: StepsProblem, where: Where, theta: Array) -> tuple[Array, float]:
@@ -77,23 +105,21 @@ def information_at(problem: StepsProblem, where: Where, theta: Array) -> tuple[A
 
 
 def _series(
-    problem: StepsProblem, where: Where, gradient: Gradient, theta: Array, bound: float, noise: float, steps: int, skipped: int
+    problem: StepsProblem, where: Where, gradient: Gradient, theta: Array, bound: float, noise: float, steps: int, skipped: int,
+    curve: Curvature,
 ) -> tuple[Array, Array]:  # fmt: skip
     usual = problem.n * (problem.score.information if problem.score.kind != "count" else 1.0)
     wander = problem.size * problem.loss * (noise / usual) ** 2 / (2.0 * WANDER**2)
-    damping = max(DAMPING[problem.score.kind], wander)
-    damping = min(damping, steps / 2.0)
-    average, step, first = np.zeros(problem.size), np.zeros((problem.size, problem.size)), theta
+    damping = min(max(DAMPING[problem.score.kind], wander), steps / 2.0)
+    average, first = np.zeros(problem.size), theta
+    information, last = np.zeros((problem.size, problem.size)), None
     for number in range(steps):
-        if number == 0 or not problem.score.linear:
-            step = _step(problem, where, theta, damping)
-        move = step @ gradient(theta, bound, noise)
-        if not problem.score.linear:
-            slopes = move[: len(where.spread)]
-            reach = math.sqrt(float(slopes @ (where.spread * slopes)) + float(move[len(where.spread) :] @ move[len(where.spread) :]))  # fmt: skip
-            move = move * min(1.0, LONGEST_STEP / max(reach, 1e-12))
-        theta = theta + move
-        theta = theta * min(1.0, FARTHEST / max(float(np.linalg.norm(theta)), 1e-300))
+        total = gradient(theta, bound, noise)
+        if last is not None:
+            curve.learn(theta - last[0], last[1] - total, information, noise)
+        last = theta, total
+        information, mean = _expected(problem, where, theta, curve)
+        theta = _moved(problem, where, theta, _step(information, mean * where.doubt, damping) @ total)
         if number >= skipped:
             average += theta / (steps - skipped)
     if problem.score.kind != "number" and skipped == 0:
@@ -101,10 +127,25 @@ def _series(
     return theta, average
 
 
-def _step(problem: StepsProblem, where: Where, theta: Array, damping: float) -> Array:
-    """Return P at θ."""
+def _moved(problem: StepsProblem, where: Where, theta: Array, move: Array) -> Array:
+    """Return the coefficients after a move, which changes no predictor by much and leaves them numbers."""
+    if not problem.score.linear:
+        slopes, level = move[: len(where.spread)], move[len(where.spread) :]
+        reach = math.sqrt(float(slopes @ (where.spread * slopes)) + float(level @ level))
+        move = move * min(1.0, LONGEST_STEP / max(reach, 1e-12))
+    theta = theta + move
+    return np.asarray(theta * min(1.0, FARTHEST / max(float(np.linalg.norm(theta)), 1e-300)))
+
+
+def _expected(problem: StepsProblem, where: Where, theta: Array, curve: Curvature) -> tuple[Array, float]:
+    """Return the information that steps rest on, and its mean weight."""
     information, mean = information_at(problem, where, theta)
     values, axes = np.linalg.eigh(information)
-    information = (axes * np.maximum(values, LEAST_INFORMATION * mean if not problem.score.linear else 0.0)) @ axes.T
-    doubt = np.diag((mean * where.doubt) ** 2) / damping
-    return np.asarray(np.linalg.solve(damping * information @ information + doubt, information))
+    least = 0.0 if problem.score.linear else LEAST_INFORMATION * mean
+    return np.asarray((axes * np.maximum(values, least)) @ axes.T) + curve.beyond, mean
+
+
+def _step(information: Array, doubt: Array, damping: float) -> Array:
+    """Return P."""
+    square = damping * information @ information + np.diag(doubt**2) / damping
+    return np.asarray(np.linalg.solve(square, information))
