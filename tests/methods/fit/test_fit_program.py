@@ -305,6 +305,18 @@ def test_level_is_measured_alone_where_the_mean_would_drown(kind: str) -> None:
     assert np.abs(found.estimate - fitted).max() <= 0.02 * np.abs(fitted).max()
 
 
+@pytest.mark.parametrize("kind", ["number", "quantile"])
+def test_lines_about_the_middle_of_the_ranges_have_no_intervals(kind: str) -> None:
+    """The plan says from how many records on they would: there the mean is measured."""
+    plan = plan_of(kind, 400, SCARCE)
+    shortage = plan.mechanism.problem(plan).shortage  # type: ignore[attr-defined]
+    assert shortage > 1.0
+    assert not run(plan, table_of(kind, 400)).given.any()
+    enough = plan_of(kind, math.ceil(1.05 * shortage * 400), SCARCE)
+    assert enough.parameters["mean_noise"] > 0.0
+    assert plan_of(kind, math.floor(0.9 * shortage * 400), SCARCE).parameters["mean_noise"] == 0.0
+
+
 def test_response_far_from_the_middle_of_its_range_is_no_scatter() -> None:
     """Its unit stays near the residuals' deviation, 0.05 of a half-range, and the noise of the level, not near its distance, 0.8."""
     plan, (X, _) = plan_of("number", 400, SCARCE), table_of("number", 400)

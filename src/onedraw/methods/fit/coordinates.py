@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array, Mask
+from onedraw.models.fit.constants import LARGEST_MEAN_NOISE, MEAN_SHARE
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.sums.exact_sums import symmetric
 
@@ -89,17 +90,27 @@ class StepsProblem:
     def shortage(self) -> float:
         """Return how many times more records columns that vary as usual would need to be given intervals; at most 1 if none.
 
-        For numbers and quantiles their moments must stand out of the noise, in measured coordinates. Otherwise a standardized
+        For numbers and quantiles their moments must stand out of the noise, in measured coordinates, and about their mean: where that is
+        not measured, slopes and intercept cannot be told apart, and intervals miss (benchmarks/results/regression_coverage.md). Otherwise a standardized
         effect must be known better than a weak prior says it (`PLAUSIBLE`, `LARGEST_PRIOR`).
         """
         sizes, score = self.sizes, self.score
         if score.continuous:
             if not sizes.design_noise:
                 return DESIGN_FLOOR * LARGEST_DESIGN_EDGE[score.kind]
-            return float(least_told(sizes.design_noise / self.n, self.layout.columns))
+            return max(float(least_told(sizes.design_noise / self.n, self.layout.columns)), self._uncentered)
         information = score.information if score.kind != "count" else 1.0
         noise = sizes.step_noise / math.sqrt(STEPS) / (self.n * information)
         return noise / (PLAUSIBLE * math.sqrt(LARGEST_PRIOR / (1.0 - LARGEST_PRIOR)))
+
+    @property
+    def _uncentered(self) -> float:
+        """Return how many times more records a mean would need that is left out because it would drown; 0 if it is measured."""
+        sizes = self.sizes
+        if sizes.mean_noise or not self.layout.intercept:
+            return 0.0
+        moments = sizes.moments_noise / (math.sqrt(2.0) * sizes.moment_radius**2)  # over what one record can move
+        return float(self.moment_columns.spread * moments / math.sqrt(MEAN_SHARE) / (self.n * LARGEST_MEAN_NOISE))
 
     def with_bound(self, counts: Array | None) -> StepsProblem:
         """Return the problem with the bound of scores that published counts of long ones choose."""
