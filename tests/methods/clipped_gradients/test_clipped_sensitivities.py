@@ -183,6 +183,14 @@ def test_scales_move_by_the_distances_of_the_proof(layout: Layout) -> None:
         assert farthest <= (Fraction(allowed) * Fraction(MEAN_STEPS)) ** 2 * (1 + Fraction(1, 2**40))
 
 
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_row_with_an_entry_that_is_no_number_stays_in_its_ball(odd: float) -> None:
+    """A length that is no number would leave the other entries as long as they are."""
+    problem = problem_of(Layout(3, ball=2.0), RESPONSES[0], 1.0, 10)
+    seen = whole(coded(problem, np.array([[odd, 1e10, 1e10, 1.0]]), np.ones(1)), Columns(problem.codes), MEAN_STEPS)
+    assert 0.99 * MEAN_STEPS**2 < sum(value**2 for value in seen) <= MEAN_STEPS**2
+
+
 @pytest.mark.parametrize("response", RESPONSES, ids=lambda one: one.kind)
 def test_level_moves_by_its_sensitivity_and_no_farther(response: Response) -> None:
     problem, rng = problem_of(Layout(3), response, 1.0, 10), np.random.default_rng(9)
