@@ -54,12 +54,13 @@ def test_coefficients_that_have_intervals_are_worth_more_than_a_better_predictio
     "options", [{"estimand": "maximum-likelihood"}, {"estimand": "robust"}, {"mechanism": "fit"}], ids=str
 )
 def test_who_asks_for_coefficients_is_given_a_fit_or_refused(options: dict[str, Any]) -> None:
+    found: type | None
     try:
         found = taken("logistic", 300, **options)
-    except PromiseRefused as error:
-        assert "estimand" in options, error
-        return
+    except PromiseRefused:
+        found = None
     assert found is not ClippedGradients
+    assert found is not None or "estimand" in options
 
 
 def test_pure_budgets_keep_the_fit() -> None:
@@ -74,6 +75,17 @@ def test_why_says_which_numbers_decided_and_what_to_name_instead() -> None:
     assert "mechanism='fit'" in why
     assert "Decided from public numbers" in why
     assert "and class" in planned("softmax", 300).choices.why
+
+
+def test_why_names_a_fit_only_if_one_keeps_the_budget() -> None:
+    """With 20 records no fit does, so that mechanism='fit' is refused and not recommended."""
+    question = Regression("poisson", 3, bounds=(-1, 1), largest=10)
+    why = question.choices(od.GaussianDP(2.0), n=20).why
+    assert "no fit keeps the budget" in why
+    assert "mechanism='fit'" not in why
+    assert "no intervals" not in why
+    with pytest.raises(PromiseRefused):
+        question.choices(od.GaussianDP(2.0), n=20, mechanism="fit")
 
 
 def test_more_records_of_a_person_count_against_the_fit() -> None:
