@@ -202,6 +202,14 @@ def test_row_with_an_entry_that_is_no_number_stays_in_its_ball(odd: float) -> No
     assert 0.99 * MEAN_STEPS**2 < sum(value**2 for value in seen) <= MEAN_STEPS**2
 
 
+def test_entries_and_responses_that_are_no_number_are_read_as_zero() -> None:
+    """Not by the encoding before, which replaces them too."""
+    problem = problem_of(Layout(4, ((1, 4),)), RESPONSES[3], 1.0, 10)
+    records = coded(problem, np.array([[math.nan, math.nan, 1.0, 1.0, 1.0]]), np.array([math.nan]))
+    assert whole(records, Columns(problem.codes), MEAN_STEPS) == [0, MEAN_STEPS, 0, 0, 0]
+    assert whole(records, Levels(problem.response), MEAN_STEPS) == [0]
+
+
 @pytest.mark.parametrize("response", RESPONSES, ids=lambda one: one.kind)
 def test_level_moves_by_its_sensitivity_and_no_farther(response: Response) -> None:
     problem, rng = problem_of(Layout(3), response, 1.0, 10), np.random.default_rng(9)
