@@ -217,6 +217,10 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
         none."""
         return None
 
+    def note(self, plan: Plan, stages: Mapping[str, Any]) -> str:
+        """Return what to know about the numbers, from published ones alone; empty if there is nothing to say."""
+        return ""
+
     def heading(self, plan: Plan) -> str:
         """What a certificate calls the draw; the plan's numbers may be part of it."""
         return self.title

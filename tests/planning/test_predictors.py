@@ -71,6 +71,17 @@ def test_why_says_which_numbers_decided_and_what_to_name_instead() -> None:
     assert "and class" in planned("softmax", 300).choices.why
 
 
+def test_why_names_a_fit_only_if_one_keeps_the_budget() -> None:
+    """With 20 records no fit does, so that mechanism='fit' is refused and not recommended."""
+    question = Regression("poisson", 3, bounds=(-1, 1), largest=10)
+    why = question.choices(od.GaussianDP(2.0), n=20).why
+    assert "no fit keeps the budget" in why
+    assert "mechanism='fit'" not in why
+    assert "no intervals" not in why
+    with pytest.raises(PromiseRefused):
+        question.choices(od.GaussianDP(2.0), n=20, mechanism="fit")
+
+
 def test_more_records_of_a_person_count_against_the_fit() -> None:
     question = Regression("softmax", 8, bounds=(-1, 1), classes=["a", "b", "c"])
     n = int(LEAST_INFORMED["softmax"] * 8 * 2 / 0.24)

@@ -84,7 +84,9 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
     return certificate | {
         "why": planned.choices.why, "estimates": found.to_dicts(), "categories": joint, "level": LEVEL,
         "why_no_interval": found.reason,
-    } | ({"estimand": found.estimand, "dependence": found.dependence, "note": found.note} if found.estimand else {})  # fmt: skip
+        **({"estimand": found.estimand, "dependence": found.dependence} if found.estimand else {}),
+        **({"note": found.note} if found.estimand or found.note else {}),
+    }  # fmt: skip
 
 
 def show(result: Any, planned: Planned, found: Estimates) -> None:

@@ -270,9 +270,11 @@ def for_regression(question: Regression, terms: Terms) -> Choices:
     neither (networks, pure budgets, several draws) all variants, ranked by expected error under the reference design; errors in
     the unit of the response."""
     fit = _fit(question, terms) if terms.mechanism in ("auto", "fit") else None
-    predictor = predictor_of(question, terms, None if fit is None else fit.plan) if terms.mechanism == "auto" else None
+    replaced = None if fit is None else fit.plan
+    predictor = predictor_of(question, terms, replaced) if terms.mechanism == "auto" else None
     if predictor is not None:
-        return Choices((_drawn(question, predictor, predictor.mechanism, terms),), {}, why_predicted(question, terms))
+        why = why_predicted(question, terms, replaced)
+        return Choices((_drawn(question, predictor, predictor.mechanism, terms),), {}, why)
     eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
     unit = 1.0 if question.measure is None else question.measure.unit
     eligible = [replace(choice, unit=unit) for choice in eligible]

@@ -53,14 +53,15 @@ def informed_by(question: Regression, predictor: Variant, terms: Terms) -> float
     return float(terms.n * mu / (predictor.model.features.count * classes))
 
 
-def why_predicted(question: Regression, terms: Terms) -> str:
-    """Return why, in a sentence or two."""
+def why_predicted(question: Regression, terms: Terms, fit: Plan | None) -> str:
+    """Return why, in a sentence or two; `fit` is the plan they replace, None if no fit keeps the budget."""
     predictor = predictor_for(question)
     assert predictor is not None
     informed, least = informed_by(question, predictor, terms), LEAST_INFORMED[question.kind]
-    instead = "" if question.kind == "softmax" else ", and a fit would give no intervals"
+    instead = "" if question.kind == "softmax" or fit is None else ", and a fit would give no intervals"
+    other = ", and no fit keeps the budget for this n" if fit is None else "; for those name mechanism='fit'"
     return (
         f"{predictor.name}: they predict better than a fit where n·μ is below {least:g} for each column"
         f"{' and class' if question.kind == 'softmax' else ''} (here {informed:.3g}){instead}. They give no coefficients to "
-        f"interpret; for those name mechanism='fit'. {DECIDED}"
+        f"interpret{other}. {DECIDED}"
     )

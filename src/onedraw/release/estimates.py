@@ -213,10 +213,10 @@ def estimates_of(
     columns: tuple[Any, ...] = (values_of(certificate, plan),)
     if found is not None and np.isfinite(found.low).any():
         columns = (*found[:5], np.full(len(names), np.nan) if tests is None else tests)
-    remarks = [sentence_of(certificate, plan), *([f"No interval: {reason.rstrip('.')}."] if reason else [])]
-    return Estimates(
-        _rows(terms or plan.model.terms, columns), level=level, names=names, reason=reason, remarks=remarks
-    )
+    note, why = plan.mechanism.note(plan, certificate.draw.stages or {}), f"No interval: {reason.rstrip('.')}."
+    remarks = list(filter(None, (note, sentence_of(certificate, plan), why if reason else "")))
+    rows = _rows(terms or plan.model.terms, columns)
+    return Estimates(rows, level=level, names=names, reason=reason, remarks=remarks, note=note)
 
 
 BASES = ("declared", "commonest")

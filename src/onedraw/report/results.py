@@ -96,7 +96,8 @@ def fit_words(
     """What is said of a fit besides its numbers: what it estimates, why intervals are missing, and the noise for privacy, which
     is known without an interval too and is written into the rows."""
     if fitted is None:
-        return {"estimand": "", "about": [], "refused": "", "least": False, "commonest": None}
+        note = plan.mechanism.note(plan, certificate.draw.stages or {})
+        return {"estimand": "", "about": [note] if note else [], "refused": "", "least": False, "commonest": None}
     for place, row in enumerate(rows):
         row["privacy"] = fitted.privacy_words(place, brief)
     return {

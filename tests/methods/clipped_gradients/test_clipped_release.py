@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ import onedraw as od
 from onedraw.errors import CertificateRejected, InvalidModel, OnedrawError, PromiseRefused
 from onedraw.mechanisms import Mechanism
 from onedraw.methods.clipped_gradients import ClippedGradients
+from onedraw.methods.clipped_gradients import run as running
 from onedraw.planning import Regression
 from onedraw.release import Release, release, verify
 from onedraw.samplers import Fit
+from onedraw.samplers.noise import Noise
 from onedraw.samplers.padding import PASSES
+from onedraw.samplers.randomness import is_secure
 from onedraw.samplers.sampler import Sampler
 
 from .cases import BUDGET, KINDS, plan_of, run, table_of
@@ -114,6 +118,20 @@ def test_intervals_are_refused_with_the_reason() -> None:
     assert [row.estimate for row in summary] == pytest.approx(found.draws[0], abs=1e-9)
 
 
+def test_zeros_of_slopes_are_said_to_be_no_estimates(tmp_path: Any) -> None:
+    """If the temperature is 0, a summary and a report say so; otherwise they do not."""
+    plan, said = plan_of("label", 60), set()
+    for seed in range(4):
+        found = release(plan, table_of("label", 60, effect=0.0), random_state=seed)
+        zero = not found.draws[0][:-1].any()
+        assert ("every record gets the same prediction" in str(found.summary())) is zero
+        if zero not in said:
+            found.report(tmp_path / f"{seed}.html")
+            assert ("every record gets the same prediction" in (tmp_path / f"{seed}.html").read_text()) is zero
+        said.add(zero)
+    assert said == {True, False}
+
+
 # By a schema
 
 
@@ -205,6 +223,22 @@ def test_same_seed_gives_the_same_estimate_as_the_program() -> None:
     first, second = (release(plan, table, random_state=5).draws for _ in range(2))
     assert (first == second).all()
     assert run(plan, table).estimate.shape == first[0].shape
+
+
+def test_noise_of_a_release_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise comes from the generator of the release: a secure one without a seed, and another one for another seed."""
+    plan, table, seen = plan_of("label", 60), table_of("label", 60), []
+
+    class Spied(Noise):
+        def __init__(self, generator: Any, *, pure: bool) -> None:
+            super().__init__(generator, pure=pure)
+            seen.append(is_secure(generator))
+
+    monkeypatch.setattr(running, "Noise", Spied)
+    published = [release(plan, table, random_state=seed).certificate.draw.stages for seed in (None, 5, 6)]
+    assert seen == [True, False, False]
+    for first, second in combinations(published, 2):
+        assert all(set(first[name]).isdisjoint(second[name]) for name in first)
 
 
 def test_few_records_are_said_to_leave_the_level() -> None:

@@ -183,6 +183,33 @@ def test_scales_move_by_the_distances_of_the_proof(layout: Layout) -> None:
         assert farthest <= (Fraction(allowed) * Fraction(MEAN_STEPS)) ** 2 * (1 + Fraction(1, 2**40))
 
 
+def test_residual_of_a_row_without_length_is_bounded_too() -> None:
+    """Sums of residuals by code and over all records are exact only if each entry has at most 2^m steps."""
+    problem = problem_of(Layout(3), RESPONSES[3], 0.5, 100)
+    public = np.zeros(3), np.ones(3), problem.lattice.row, np.zeros(0)
+    rows = coded(problem, np.array([[0.0, 0.0, 0.0, 1.0]]), np.ones(1)).read_as(StepRows(), *public)
+    bounds = 0.5 * problem.lattice.row, problem.lattice.residual, 0.3, 1.0, vector_steps(1.0, 100)
+    statistic, weights = Gradients(problem.response), (np.zeros((3, 1)), np.zeros((0, 1)))
+    seen = whole(rows, statistic, *bounds, *weights, np.array([1e12]))
+    assert max(map(abs, seen)) <= statistic.bound(*bounds)
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_row_with_an_entry_that_is_no_number_stays_in_its_ball(odd: float) -> None:
+    """A length that is no number would leave the other entries as long as they are."""
+    problem = problem_of(Layout(3, ball=2.0), RESPONSES[0], 1.0, 10)
+    seen = whole(coded(problem, np.array([[odd, 1e10, 1e10, 1.0]]), np.ones(1)), Columns(problem.codes), MEAN_STEPS)
+    assert 0.99 * MEAN_STEPS**2 < sum(value**2 for value in seen) <= MEAN_STEPS**2
+
+
+def test_entries_and_responses_that_are_no_number_are_read_as_zero() -> None:
+    """Not by the encoding before, which replaces them too."""
+    problem = problem_of(Layout(4, ((1, 4),)), RESPONSES[3], 1.0, 10)
+    records = coded(problem, np.array([[math.nan, math.nan, 1.0, 1.0, 1.0]]), np.array([math.nan]))
+    assert whole(records, Columns(problem.codes), MEAN_STEPS) == [0, MEAN_STEPS, 0, 0, 0]
+    assert whole(records, Levels(problem.response), MEAN_STEPS) == [0]
+
+
 @pytest.mark.parametrize("response", RESPONSES, ids=lambda one: one.kind)
 def test_level_moves_by_its_sensitivity_and_no_farther(response: Response) -> None:
     problem, rng = problem_of(Layout(3), response, 1.0, 10), np.random.default_rng(9)

@@ -29,6 +29,12 @@ NAME = "Clipped gradients"
 FIXED = "the columns, their bounds and levels, the response's bounds or classes"
 """What the caller fixes without looking at the records."""
 
+NO_SLOPES = (
+    "All coefficients of columns are 0 because the noise was larger than what the columns say: every record gets the same "
+    "prediction. This does not show that the columns have no effect."
+)
+"""What a release says whose temperature is 0."""
+
 
 @dataclass(frozen=True)
 class ClippedGradients(Mechanism):
@@ -127,6 +133,10 @@ class ClippedGradients(Mechanism):
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> ClippedResult:
         """Return the predictor for encoded rows."""
         return ClippedResult(self.problem(plan), Published.from_dict(stages))
+
+    def note(self, plan: Plan, stages: Mapping[str, Any]) -> str:
+        """Return that the slopes were set to 0, if they were: such zeros are no estimates."""
+        return "" if not stages or self.result(plan, stages).temperature else NO_SLOPES
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array:
         return self.result(plan, stages).estimate

@@ -45,7 +45,8 @@ class CodedRows(Reading):
 
     def of_block(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
         if self.layout.ball is not None:
-            numbers = np.asarray(self.layout.rows(jnp.asarray(X)))
+            # a row with an entry that is no number has no length to be cut by
+            numbers = np.asarray(self.layout.rows(jnp.asarray(np.where(np.isfinite(X), X, 0.0))))
         else:
             numbers = np.clip(X[:, list(self.places)], -1.0, 1.0)
         codes = np.zeros((len(self.offsets), len(X)), dtype=np.int32)
