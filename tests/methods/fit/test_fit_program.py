@@ -315,9 +315,3 @@ def test_response_far_from_the_middle_of_its_range_is_no_scatter() -> None:
     without = {**plan.parameters, "level_noise": 0.0}
     blind = plan.mechanism.plan(plan.request, without)
     assert min(run(blind, (X, y), seed).where.unit for seed in range(5)) > 0.5
-
-
-def test_plans_from_before_the_level_are_read() -> None:
-    plan = plan_of("number", N)
-    stored = {name: value for name, value in plan.parameters.items() if name != "level_noise"}
-    assert plan.mechanism.plan(plan.request, stored).parameters == plan.parameters

@@ -183,8 +183,8 @@ def _departures(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> list
 
 def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> list[Declares]:
     """Return every noised sum in its order, at the coordinates and coefficients that earlier answers give."""
-    numbers, problem = plan.parameters, plan.mechanism.problem(plan)
-    answers = iter(recorded.answers)
+    problem = plan.mechanism.problem(plan)
+    numbers, answers = problem.numbers, iter(recorded.answers)
     found: list[Declares] = []
 
     def add(name: str, compute: Callable[[], Array], largest: float, squares: bool) -> Array | None:
@@ -272,6 +272,10 @@ class StepsCase(staged.StagedCase):
     @property
     def pure(self) -> bool:
         return False
+
+    @property
+    def planned(self) -> dict[str, float]:
+        return {**self.plan.mechanism.problem(self.plan).numbers, **dict(self.ran)}
 
     def replayed(self) -> tuple[str, ...]:
         return tuple(replay_steps(self.plan))
