@@ -87,6 +87,8 @@ def test_promise_is_the_composition_of_its_parts(name: str) -> None:
     assert plan.guarantee.promise.implies(plan.budget)
     assert plan_from_dict(plan.to_dict()) == plan
     assert (plan.parameters["level_noise"] > 0.0) == name.startswith("level alone")
+    level, times = ratios(plan).get("level", (0.0, 0))
+    assert times * level**2 <= 0.2 * (1.0 + 1e-9) * composed(plan) ** 2, "no more than its largest share"
 
 
 def test_plans_of_categories_count_their_diameter() -> None:
