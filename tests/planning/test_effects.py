@@ -78,9 +78,32 @@ def test_effects_that_nothing_would_use_are_refused(options: dict[str, Any], err
 def test_columns_without_names_are_named_by_their_place() -> None:
     question = Regression("linear", 12, bounds=(0, 1), response_bound=1.0, effects=[3, 0])
     assert choose(question, BUDGET, n=20_000).best.mechanism.effects == (0, 3)
+    assert dataclasses.replace(question, effects=np.array([3, 0])).effect_places == (0, 3)
+    assert dataclasses.replace(question, effects=np.int64(2)).effect_places == (2,)
     for places in ([12], [-1], [True], [1.5]):
         with pytest.raises(InvalidModel, match="which is no column"):
             dataclasses.replace(question, effects=places)
+    with pytest.raises(InvalidModel, match="is a list of columns"):
+        dataclasses.replace(question, effects=1.5)
+
+
+def test_place_beside_a_category_is_refused() -> None:
+    """Encoded columns are counted differently from those of a table: place 3 would be x0, not the fourth column."""
+    with pytest.raises(InvalidModel, match=r"not those of your columns\. Give the column's name, such as 'x0'"):
+        planned([3])
+
+
+@pytest.mark.parametrize("names", [np.array(["x1", "x0"]), pd.Index(["x1", "x0"]), {"x0", "x1"}])
+def test_names_may_be_listed_in_any_way(names: Any) -> None:
+    assert planned(names).plan.mechanism.effects == (3, 4)
+
+
+@pytest.mark.parametrize(("level", "column"), [("ward=a", "ward"), ("treated=no", "treated"), ("ward=z", "ward")])
+def test_level_without_a_coefficient_is_told_from_a_column(level: str, column: str) -> None:
+    with pytest.raises(
+        InvalidModel, match=f"names '{level}', which has no coefficient.*Name '{column}' for all levels"
+    ):
+        planned([level])
 
 
 def test_plan_predicts_the_gain_of_effects_and_the_loss_of_others() -> None:

@@ -123,7 +123,7 @@ class DPLogisticRegression(LinearClassifier):
         less, and is all there is for more than two classes. None: maximum likelihood if budget and n allow it, otherwise "robust".
         `summary` names what was estimated.
     effects : list of str or int
-        Columns whose effects are of interest, by name or place, fixed before the records are seen. The noise of the fit is smaller along
+        Columns whose effects are of interest, by name (or place, if none is a category), fixed before the records are seen. The noise of the fit is smaller along
         them and larger along others. A category stands for all its levels. Of two classes.
     n_draws : "auto" or int, default="auto"
         "auto": one fit, or one draw of full weight. 4 or 8 draws of a named mechanism share its budget, so that their

@@ -1,7 +1,8 @@
 """Effects of interest by name: which columns of a regression they are.
 
 An effect is named by its column. A category names the columns of all its levels but the first; one level can be named alone, as
-``sex=male``. Where columns have no names, an effect is a column's place, from 0 on.
+``sex=male``. Where columns have no names, an effect is a column's place, from 0 on; beside categories, whose levels have columns
+of their own, a place could mean another column than the caller thinks, and is refused.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from onedraw.errors import InvalidModel
 
@@ -22,6 +25,16 @@ EFFECT_KINDS = tuple(kind for kind in ESTIMANDS if kind != "softmax")
 
 MOST_NAMED = 12
 """Columns that a refusal lists, at most."""
+
+
+def listed_effects(effects: Any) -> tuple[Any, ...]:
+    """Return effects as a tuple of names and places, from whatever lists them."""
+    if isinstance(effects, str | int | np.generic):
+        effects = (effects,)
+    try:
+        return tuple(one.item() if isinstance(one, np.generic) else one for one in effects)
+    except TypeError:
+        raise InvalidModel(f"effects is a list of columns, by name or place, but {effects!r} was given.") from None
 
 
 def effect_places(effects: Any, names: Sequence[str], categories: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -42,6 +55,11 @@ def effect_places(effects: Any, names: Sequence[str], categories: Sequence[tuple
 
 def _places(effect: Any, names: Sequence[str], categories: Sequence[tuple[int, int]]) -> Sequence[int]:
     if isinstance(effect, int) and not isinstance(effect, bool) and 0 <= effect < len(names):
+        if any(stop - start > 1 for start, stop in categories):
+            raise InvalidModel(
+                f"effects names the place {effect}, but a category has a column for each level but the first, so that places "
+                f"are not those of your columns. Give the column's name, such as {names[effect]!r}."
+            )
         return (effect,)
     if effect in names:
         return (list(names).index(effect),)
@@ -50,6 +68,12 @@ def _places(effect: Any, names: Sequence[str], categories: Sequence[tuple[int, i
             return range(start, stop)
     coded = {place: names[start].partition("=")[0] for start, stop in categories for place in range(start, stop)}
     known = list(dict.fromkeys(coded.get(place, name) for place, name in enumerate(names)))
+    category = str(effect).partition("=")[0]
+    if "=" in str(effect) and category in coded.values():
+        raise InvalidModel(
+            f"effects names {effect!r}, which has no coefficient: {category!r} has none for its first level, with which the others "
+            f"are compared, nor for levels that are not declared. Name {category!r} for all levels."
+        )
     close = difflib.get_close_matches(str(effect), [*known, *names], n=1, cutoff=0.6)
     listed = ", ".join(known[:MOST_NAMED]) + (" and more" if len(known) > MOST_NAMED else "")
     raise InvalidModel(

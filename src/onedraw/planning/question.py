@@ -31,6 +31,7 @@ from onedraw.release.certificate import DataStatement, MeasureStatement
 from onedraw.release.fingerprint import dataset_name, fingerprint_of
 
 from .choice import Choices, Question
+from .effects import listed_effects
 from .options import ALIASES, KINDS, POSTERIOR, QUESTIONS, RANKS, Options, check_belongs
 
 
@@ -196,7 +197,7 @@ def plan(
         "level": level,
         "between": between,
         "estimand": estimand,
-        "effects": (effects,) if isinstance(effects, str) else effects,
+        "effects": None if effects is None else listed_effects(effects),
     }
     spelled = {name: value for name, value in own.items() if value is not None}
     try:

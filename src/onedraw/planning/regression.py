@@ -46,7 +46,7 @@ from onedraw.models.features import LARGEST, Features, category_columns, declare
 from onedraw.release.intervals.replicated import why_no_interval
 
 from .choice import Question, for_regression
-from .effects import check_effects, effect_places
+from .effects import check_effects, effect_places, listed_effects
 from .estimands import check_estimand
 from .options import (
     ALIASES,
@@ -130,8 +130,8 @@ class Regression(RegressionOptions, Question):
         if not isinstance(self.robust, bool):
             raise InvalidModel(f"robust must be True or False, got {self.robust!r}.")
         check_estimand(self.kind, self.estimand)
-        if isinstance(self.effects, str | int):
-            object.__setattr__(self, "effects", (self.effects,))
+        if self.effects is not None:
+            object.__setattr__(self, "effects", listed_effects(self.effects))
         if self.kind not in CLASSIFICATIONS and self.classes is not None:
             raise InvalidModel(f"classes belong to a classification, and kind={self.kind!r} is about numbers.")
         if self.kind in NEEDED and all(getattr(self, name) is None for name in NEEDED[self.kind]):

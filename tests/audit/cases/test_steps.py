@@ -250,7 +250,7 @@ class Unshortened(ClippedScores):
 class Unweighted(ClippedScores):
     """The planted fault: classes are shortened whichever class a record has. It moves no promise, but the estimate."""
 
-    def _weights(self, z: Any, slope: Any, bound: Any) -> Any:
+    def _weights(self, z: Any, slope: Any, bound: Any, stretch: Any = None) -> Any:
         return 1.0
 
 

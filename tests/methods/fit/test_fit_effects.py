@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from onedraw.methods.fit.sizes import LARGEST_LOSS, stretch_for
 from onedraw.samplers.noise import Noise
 
 from .cases import BUDGET, KINDS, model_of, run
+from .plain import Deviates
+from .test_fit_program import Answers
 
 COLUMNS, N = 20, 20_000
 
@@ -92,6 +95,37 @@ def test_program_reads_what_the_proof_says(name: str, persons: bool) -> None:
     budget = od.ApproxDP(8.0, 1e-6)  # where counts choose the bound
     plan = calibrate(mechanism, MODELS[name], budget, n=20_000, records_per_person=2 if persons else 1)
     assert replay_steps(plan) == []
+
+
+def test_stretch_is_made_of_published_numbers_alone() -> None:
+    """Two tables with the same answers have the same stretch, though the second's own mean would allow hardly any."""
+    plan, answers, seen = planned("label", (0,), columns=4, n=4000), Answers(Deviates(4)), []
+    X, y = table("label", columns=4, n=4000)
+    for column in (X[:, 0], np.full(len(X), 0.999)):
+        answers.sums = []
+        stages = Stages(plan.target(plan.model.summarise((np.column_stack([column, X[:, 1:]]), y))), answers)
+        stages.run()
+        seen.append(stages)
+    first, second = (stages._stretch.matrix for stages in seen)
+    assert (first == second).all()
+    own = replace(seen[1]._where, mean=np.array([0.999, 0.0, 0.0, 0.0]))
+    other = stretch_of(plan.mechanism.problem(plan), own)
+    assert np.abs(other.matrix - second).max() > 0.1, "its own mean would be seen"
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_classes_count_in_errors_as_they_count_in_steps(monkeypatch: pytest.MonkeyPatch, persons: bool) -> None:
+    """The planted fault: information and covariance whose weights know nothing of the stretch."""
+    mechanism = AveragedSteps(effects=(0,), persons=persons)
+    plan = calibrate(mechanism, MODELS["logistic"], BUDGET, n=10_000, records_per_person=2 if persons else 1)
+    rng = np.random.default_rng(6)
+    X = np.clip(np.exp(1.5 * rng.standard_normal((400, 3))) / 10.0, 0.0, 2.0) - 1.0
+    data = X, (rng.uniform(size=400) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(int)
+    assert replay_steps(plan, [data]) == []
+    monkeypatch.setattr(Stages, "_matrix_of_stretch", None)
+    found = replay_steps(plan, [data])
+    assert "the information is not the sum that the plan declares" in found
+    assert "the covariance is not the sum that the plan declares" in found
 
 
 # The promise

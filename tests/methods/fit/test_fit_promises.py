@@ -36,6 +36,7 @@ def ratios(plan: Plan) -> dict[str, tuple[float, int]]:
     coded = sum(stop - start for start, stop in categories)
     box = 4.0 if features.data_norm is not None else 4.0 * (features.count - coded) + 2.0 * len(categories)
     moved = {
+        "level": (2.0, 1),
         "mean": (math.sqrt(box + 4.0), 1),
         "moments": (math.sqrt(2.0) * numbers["moment_radius"] ** 2, 1),
         "design": (math.sqrt(2.0) * numbers["design_radius"] ** 2, 1),
@@ -60,7 +61,7 @@ def composed(plan: Plan) -> float:
 
 def is_right(plan: Plan) -> bool:
     """Return whether the stated μ is that of the parts, never below it, each with 2⁻⁴⁰ for discrete noise."""
-    mu, margin = plan.guarantee.promise.gaussian_mu, 2.0**-40 * (EARLY + FULL + COUNTS + 6)
+    mu, margin = plan.guarantee.promise.gaussian_mu, 2.0**-40 * (EARLY + FULL + COUNTS + 7)
     return composed(plan) <= mu <= composed(plan) * (1.0 + 1e-9) + margin
 
 
@@ -68,6 +69,8 @@ PLANS: dict[str, dict[str, Any]] = {
     **{kind: {"kind": kind} for kind in KINDS},
     "no intercept": {"kind": "label", "intercept": False},
     "rows with a norm": {"kind": "number", "norm": 3.0},
+    "level alone": {"kind": "number", "n": 400, "budget": od.ApproxDP(2.0, 1e-6)},
+    "level alone of four records": {"kind": "quantile", "n": 1600, "budget": od.ApproxDP(2.0, 1e-6), "records": 4},
     "four records": {"kind": "count", "records": 4, "n": 20_000},
     "one column": {"kind": "quantile", "columns": 1, "level": 0.001},
     "many columns": {"kind": "number", "columns": 60, "n": 10**6},
@@ -83,6 +86,9 @@ def test_promise_is_the_composition_of_its_parts(name: str) -> None:
     assert is_right(plan)
     assert plan.guarantee.promise.implies(plan.budget)
     assert plan_from_dict(plan.to_dict()) == plan
+    assert (plan.parameters["level_noise"] > 0.0) == name.startswith("level alone")
+    level, times = ratios(plan).get("level", (0.0, 0))
+    assert times * level**2 <= 0.2 * (1.0 + 1e-9) * composed(plan) ** 2, "no more than its largest share"
 
 
 def test_plans_of_categories_count_their_diameter() -> None:

@@ -12,6 +12,7 @@ from scipy import special
 import onedraw as od
 from onedraw.mechanisms import calibrate
 from onedraw.methods.fit import AveragedSteps
+from onedraw.methods.fit.coordinates import first_of, where_of
 from onedraw.methods.fit.refusals import dependence_words
 from onedraw.models import Gaussian, Logistic, OrdinaryLeastSquares
 from onedraw.models.normal_estimates import Reason, Refusal
@@ -190,3 +191,17 @@ def test_long_lists_say_how_many_more() -> None:
     names = [f"c{index}" for index in range(9)]
     line = refusal_line(names, [Refusal()] * 9, names)
     assert line.startswith("c0, c1, c2, c3, c4 and 4 more: ")
+
+
+@pytest.mark.parametrize(("columns", "deviations"), [(1, 2.0), (3, 2.0), (24, 3.5)])
+def test_direction_within_its_noise_is_told_from_none(columns: int, deviations: float) -> None:
+    """Two deviations at least, 0.7 of the spectral edge where columns are many: noise alone seldom looks like a direction."""
+    plan = plan_of("number", 100_000, columns=columns)
+    problem, size = plan.mechanism.problem(plan), columns + 1
+    noise = problem.sizes.design_noise / problem.n
+    first = first_of(problem, np.zeros(size), np.eye(size)[np.tril_indices(size)] * problem.n / 3.0)
+    for times, weak in ((0.97, True), (1.03, False)):
+        second = np.eye(size)
+        second[0, 0] = times * deviations * noise
+        where = where_of(problem, first, second[np.tril_indices(size)] * problem.n)
+        assert where.weak.sum() == weak

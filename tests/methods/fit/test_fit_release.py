@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import onedraw as od
+from onedraw.audit.cases import case_for, replay_steps
 from onedraw.errors import CertificateRejected, OnedrawError
-from onedraw.mechanisms import Mechanism, PerturbedMode, calibrate
+from onedraw.mechanisms import Mechanism, PerturbedMode, calibrate, plan_from_dict
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.run import FitBySteps
 from onedraw.planning import Regression
@@ -99,6 +100,29 @@ def test_stage_that_is_missing_or_unknown_is_rejected(released: Release) -> None
         draw = certificate.draw.model_copy(update={"stages": edited})
         with pytest.raises(CertificateRejected):
             verify(certificate.model_copy(update={"draw": draw}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_certificate_from_before_the_level_verifies(kind: str) -> None:
+    """Its plan has no number for the response's mean alone."""
+    stored = plan_of(kind, N).to_dict()
+    assert stored["parameters"].pop("level_noise") == 0.0
+    plan = plan_from_dict(stored)
+    assert plan.to_dict() == stored, "its digest stays"
+    assert verify(release(plan, table_of(kind, N)).certificate).answer == "consistent"
+    assert case_for(plan).law(case_for(plan).pairs[0])
+    assert replay_steps(plan, [table_of(kind, 500)]) == []
+    stored["parameters"]["another"] = 0.0
+    with pytest.raises(CertificateRejected, match="parameters is not what follows"):
+        plan_from_dict(stored)
+
+
+def test_plan_that_leaves_out_its_level_is_rejected() -> None:
+    stored = plan_of("number", 400, od.ApproxDP(2.0, 1e-6)).to_dict()
+    assert plan_from_dict(stored).parameters["level_noise"] > 0.0
+    del stored["parameters"]["level_noise"]
+    with pytest.raises(CertificateRejected):
+        plan_from_dict(stored)
 
 
 def test_one_charge_pays_for_all_parts(tmp_path: Any) -> None:

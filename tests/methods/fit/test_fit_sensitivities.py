@@ -22,6 +22,7 @@ from onedraw.methods.fit.sums import (  # fmt: skip
     Information,
     LongScores,
     Responses,
+    ResponseSum,
     ScoreCovariance,
     StepRows,
 )
@@ -62,7 +63,8 @@ def row(rng: np.random.Generator, layout: Layout) -> np.ndarray:
 
 def response(rng: np.random.Generator, score: Any) -> np.ndarray:
     """Return a response as the model encodes it, mostly at an end."""
-    share = rng.choice([-1.0, 1.0, 1.0, 0.3 if score.kind in ("number", "quantile") else 1.0], 1)
+    numbers = score.kind in ("number", "quantile")
+    share = rng.choice([-1.0, 1.0, 1.0, *([0.3, 1e300, -math.inf] if numbers else [1.0])], 1)
     return np.abs(share) * 2.0 * score.scale if score.kind == "count" else share * score.scale
 
 
@@ -78,6 +80,7 @@ def published(rng: np.random.Generator, layout: Layout, odd: bool) -> dict[str, 
             "mean": rng.uniform(-1, 1, d), "root": rng.standard_normal((d, d)) * factor(), "centre": rng.uniform(-1, 1),
             "slopes": rng.standard_normal(d) * factor(), "unit": abs(factor()), "scale": abs(factor()),
             "theta": rng.standard_normal(layout.width) * factor(), "factor": abs(factor()),
+            "stretch": rng.standard_normal((layout.width, layout.width)) * factor(),
         }  # fmt: skip
 
 
@@ -97,8 +100,9 @@ def shares(
         Share(DesignMoments(layout), record, design, square, True),
         Share(ClippedScores(score), rows, (fine, *step), vector, False),
         Share(LongScores(score), rows, (vector_steps(1.0, n), *step), Fraction(vector_steps(1.0, n)), False),
-        Share(Information(score), rows, (squared, *step, radius), square, True),
-        Share(ScoreCovariance(score), rows, (squared, *step, radius), square, True),
+        Share(Information(score), rows, (squared, *step, radius, at["stretch"]), square, True),
+        Share(ScoreCovariance(score), rows, (squared, *step, radius, at["stretch"]), square, True),
+        Share(ResponseSum(), record, (2.0**MEAN_BITS,), Fraction(2) ** MEAN_BITS, False),
     ]
 
 
@@ -176,6 +180,12 @@ def test_mean_moves_by_the_diameter_of_its_box(layout: Layout) -> None:
     moved = [squared_norm([int(a) - int(b) for a, b in zip(*pair, strict=True)], False) for pair in pairwise(seen)]
     assert max(moved) <= diameter**2 * ROUNDING
     assert max(moved) >= Fraction(1, 3) * diameter**2
+
+
+def test_response_that_is_no_number_adds_nothing_to_the_level() -> None:
+    y = np.array([math.nan, 1.0, math.inf, -0.5])
+    records = held(np.ones((4, 1)), y).read_as(Responses(1.0, 0.0))
+    assert records.sum(ResponseSum(), 2.0**MEAN_BITS).tolist() == [int(1.5 * 2**MEAN_BITS)]
 
 
 def test_neighbors_of_k_records_move_a_sum_k_times_as_far() -> None:

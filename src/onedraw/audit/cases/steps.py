@@ -90,7 +90,7 @@ class DeclaredSteps(Declared):
         return np.column_stack([z, np.ones(len(z))]) if self.plan.model.features.intercept else z
 
     def scores(self, where: Where, theta: Array, bound: float = math.inf, stretched: Array | float = 1.0) -> Array:
-        """Return z·ψ of every record along ``stretched``, of classes weighted so that neither could make it longer than ``bound``."""
+        """Return R·z·ψ of every record, R = ``stretched``, of classes weighted so that neither could make it longer than ``bound``."""
         z, model = self.coordinates(where), self.plan.model
         u = z @ theta
         match model:
@@ -112,15 +112,17 @@ class DeclaredSteps(Declared):
         longest = _lengths(z) * np.maximum(special.expit(u), special.expit(-u))
         return np.asarray(np.minimum(1.0, bound / np.maximum(longest, 1e-300)))
 
-    def of_persons(self, where: Where, theta: Array, longest: float) -> Array:
+    def of_persons(self, where: Where, theta: Array, longest: float, stretched: Array) -> Array:
         """Return what is squared for the covariance: every record's scores, or the sums of every person's."""
-        scores = self.scores(where, theta, longest)
+        scores = np.asarray(
+            np.linalg.solve(stretched, self.scores(where, theta, longest, stretched).T).T, dtype=np.float64
+        )
         if not self.plan.mechanism.by_person:
             return scores
         whose, sums = owners_in(len(scores)), shortened(scores, longest)
         return np.array([sums[whose == owner].sum(axis=0) for owner in np.unique(whose[whose >= 0])])
 
-    def informing(self, where: Where, theta: Array, bound: float) -> Array:
+    def informing(self, where: Where, theta: Array, bound: float, stretched: Array) -> Array:
         """Return √w·z of every record."""
         z, model = self.coordinates(where), self.plan.model
         u = z @ theta
@@ -131,7 +133,7 @@ class DeclaredSteps(Declared):
                 near = np.abs((self.response - where.centre) / where.unit - u) <= WINDOW
                 w = np.where(near, 0.5 / WINDOW, 0.0)
             case _:
-                w = special.expit(u) * special.expit(-u) * self.weights(z, u, bound)
+                w = special.expit(u) * special.expit(-u) * self.weights(z @ stretched, u, bound)
         return np.asarray(z * np.sqrt(w)[:, None])
 
 
@@ -183,8 +185,8 @@ def _departures(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> list
 
 def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> list[Declares]:
     """Return every noised sum in its order, at the coordinates and coefficients that earlier answers give."""
-    numbers, problem = plan.parameters, plan.mechanism.problem(plan)
-    answers = iter(recorded.answers)
+    problem = plan.mechanism.problem(plan)
+    numbers, answers = problem.numbers, iter(recorded.answers)
     found: list[Declares] = []
 
     def add(name: str, compute: Callable[[], Array], largest: float, squares: bool) -> Array | None:
@@ -240,8 +242,8 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     theta = walk(problem, where, gradient).step
     add("count", longer(theta, FAR * numbers["step_bound"]), 1.0, False)
     bound = numbers["step_bound"]
-    squares("information", lambda: declared.informing(where, theta, bound), numbers["information_radius"])
-    squares("covariance", lambda: declared.of_persons(where, theta, bound), numbers["covariance_radius"])
+    squares("information", lambda: declared.informing(where, theta, bound, stretched), numbers["information_radius"])
+    squares("covariance", lambda: declared.of_persons(where, theta, bound, stretched), numbers["covariance_radius"])
     return found
 
 
@@ -272,6 +274,10 @@ class StepsCase(staged.StagedCase):
     @property
     def pure(self) -> bool:
         return False
+
+    @property
+    def planned(self) -> dict[str, float]:
+        return {**self.plan.mechanism.problem(self.plan).numbers, **dict(self.ran)}
 
     def replayed(self) -> tuple[str, ...]:
         return tuple(replay_steps(self.plan))

@@ -139,7 +139,8 @@ class AveragedSteps(FitMechanism):
         return self._plan(request, setting, numbers)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        return self._plan(request, self.setting(request), StepNumbers.from_dict(parameters, "Averaged steps"))
+        numbers = StepNumbers.from_dict(parameters, "Averaged steps")
+        return self._plan(request, self.setting(request), numbers, numbers.named_as(parameters))
 
     def setting(self, request: Request) -> Setting:
         """Return what the sizes depend on; what cannot be estimated so is refused."""
@@ -160,7 +161,9 @@ class AveragedSteps(FitMechanism):
             )
         return Setting(layout, score, request.n, request.records_per_person, self.persons)
 
-    def _plan(self, request: Request, setting: Setting, numbers: StepNumbers) -> Plan:
+    def _plan(
+        self, request: Request, setting: Setting, numbers: StepNumbers, parameters: dict[str, float] | None = None
+    ) -> Plan:
         ends = numbers, numbers.at(FACTORS[0])  # the longest and the shortest bound that may be chosen
         check_lattice([stage for one in ends for stage in stages_of(setting, one)], request.n, request.budget)
         claims = [
@@ -179,7 +182,7 @@ class AveragedSteps(FitMechanism):
         theorem = "averaged steps: Gaussian noise on sums of bounded norm, each adaptive on those before (methods/fit/proof.md)"
         fixed = f"{FIXED}, the effects of interest" if self.effects else FIXED
         promise, assumptions = promise_of(setting, numbers), (*fixed_in_advance(request, fixed), *enforced)
-        return Plan.of(self, request, numbers.to_dict(), promise, theorem, assumptions)
+        return Plan.of(self, request, parameters or numbers.to_dict(), promise, theorem, assumptions)
 
     def own_sampler(self) -> type[FitBySteps]:
         return FitBySteps
@@ -196,7 +199,7 @@ class AveragedSteps(FitMechanism):
         )  # fmt: skip
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
-        setting, numbers = self.setting(plan.request), plan.parameters
+        setting, numbers = self.setting(plan.request), self.problem(plan).numbers
         sizes = {
             "level": 1, "mean": setting.columns.count, "moments": setting.columns.entries, "design": setting.columns.entries,
             "tail": TAIL_COUNTS, "early": setting.size, "step": setting.size, "count": 1,

@@ -213,11 +213,16 @@ class Stages:
         """Return the coefficients of stretched rows that give the same predictors."""
         return theta if self._stretch is None else self._stretch.coefficients(theta)
 
+    @property
+    def _matrix_of_stretch(self) -> Array | None:
+        """Return R, by whose rows classes are weighted."""
+        return None if self._stretch is None else self._stretch.matrix
+
     def _matrix(self, statistic: Any, theta: Array, radius: float, bound: float, noise: float) -> Array:
         where = self._where
         assert where is not None
         steps = gram_steps(radius**2, self.target.problem.n)
-        summed = self._rows.sum(statistic, steps, radius, theta, where.score_scale, bound)
+        summed = self._rows.sum(statistic, steps, radius, theta, where.score_scale, bound, self._matrix_of_stretch)
         return self.noise.triangle(summed, steps**2, noise)
 
     def _covariance(self, theta: Array, sizes: StepNumbers) -> Array:
@@ -228,7 +233,8 @@ class Stages:
             return self._matrix(ScoreCovariance(problem.score), theta, radius, sizes.step_bound, noise)
         assert where is not None
         fine, steps = vector_steps(sizes.step_bound, problem.n), gram_steps(radius**2, problem.n)
-        scores = ByPerson(RecordScores(problem.score), (fine, sizes.step_bound, theta, where.score_scale), problem.size)
+        public = (fine, sizes.step_bound, theta, where.score_scale, self._matrix_of_stretch)
+        scores = ByPerson(RecordScores(problem.score), public, problem.size)
         summed = sum_by_person(self._rows, self.target.owners, scores, PersonCovariance(), steps, radius, fine)
         return self.noise.triangle(summed, steps**2, noise)
 

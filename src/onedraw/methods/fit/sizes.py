@@ -127,6 +127,10 @@ class StepNumbers(MomentsStage):
         """Return the stored numbers; plans from before the level was measured alone have none for it."""
         return super().from_dict({"level_noise": 0.0, **stored}, what)
 
+    def named_as(self, stored: Mapping[str, float]) -> dict[str, float]:
+        """Return the numbers by name, those that plans did not always have only if they are stored: digests stay as they were."""
+        return {name: value for name, value in self.to_dict().items() if name in stored or name != "level_noise"}
+
     def at(self, factor: float) -> Self:
         """Return the numbers with scores shortened to this share of their longest bound.
 

@@ -98,15 +98,22 @@ class _AtCoefficients(Compiled):
 
     score: Score
 
-    def _scores(self, z: Any, y: Any, theta: Any, score_scale: Any, bound: Any) -> Any:
+    def _scores(self, z: Any, y: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None) -> Any:
         """Return z·ψ, of classes weighted so that none is longer than ``bound`` whichever class the record has."""
         slope = -self.score.kernel.slope(theta @ z, y) / score_scale
-        return _finite(z * (slope * self._weights(z, slope, bound)))
+        return _finite(z * (slope * self._weights(z, slope, bound, stretch)))
 
-    def _weights(self, z: Any, slope: Any, bound: Any) -> Any:
-        """Return min(1, B/(‖z‖·max(p, 1 − p))) for classes and 1 for others; p is the chance of the record's class."""
+    def _weights(self, z: Any, slope: Any, bound: Any, stretch: Any = None) -> Any:
+        """Return min(1, B/(‖Rz‖·max(p, 1 − p))) for classes and 1 for others; p is the chance of the record's class.
+
+        Parameters
+        ----------
+        stretch : array, optional
+            R, if the steps read rows R·z (effects.py) and these are z.
+        """
         if self.score.kind != "label":
             return 1.0
+        z = z if stretch is None else stretch @ z
         longest = jnp.maximum(jnp.abs(slope), 1.0 - jnp.abs(slope)) * jnp.sqrt((z * z).sum(axis=0))
         return jnp.minimum(1.0, bound / jnp.maximum(longest, 1e-300))
 
@@ -140,21 +147,21 @@ class LongScores(_AtCoefficients):
 class Information(_AtCoefficients):
     """Σ w·zzᵀ: a record's expected information, or for quantiles the density counted in a window.
 
-    ``bound`` is the steps': what a record counts there, it counts here.
+    ``bound`` and ``stretch`` are the steps': what a record counts there, it counts here.
     """
 
-    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any) -> float:
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None) -> float:
         return float((radius * steps) ** 2)
 
     def block(
-        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any
-    ) -> Any:
+        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None
+    ) -> Any:  # fmt: skip
         u = theta @ z
         if self.score.kind == "quantile":
             information = jnp.where(jnp.abs(y - u) <= WINDOW, 0.5 / WINDOW, 0.0)
         else:
             slope = self.score.kernel.slope(u, y) / score_scale
-            information = self.score.kernel.curvature(u, y) / score_scale * self._weights(z, slope, bound)
+            information = self.score.kernel.curvature(u, y) / score_scale * self._weights(z, slope, bound, stretch)
         rows = _finite(z * jnp.sqrt(jnp.clip(information, 0.0, self.score.largest_curvature)))
         return gram(cut(rows, radius, axis=0) * weight, steps)
 
@@ -163,21 +170,25 @@ class Information(_AtCoefficients):
 class ScoreCovariance(_AtCoefficients):
     """Σ (z·ψ)(z·ψ)ᵀ."""
 
-    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any) -> float:
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None) -> float:
         return float((radius * steps) ** 2)
 
     def block(
-        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any
-    ) -> Any:
-        return gram(cut(self._scores(z, y, theta, score_scale, bound), radius, axis=0) * weight, steps)
+        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None
+    ) -> Any:  # fmt: skip
+        scores = self._scores(z, y, theta, score_scale, bound, stretch)
+        return gram(cut(scores, radius, axis=0) * weight, steps)
 
 
 @dataclass(frozen=True)
 class RecordScores(_AtCoefficients):
     """z·ψ of every record, shortened to B and cut onto a lattice: whole numbers, to be added up by person."""
 
-    def block(self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any) -> Any:
-        return (jnp.trunc(cut(self._scores(z, y, theta, score_scale, radius), radius, axis=0) * steps),)
+    def block(
+        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, stretch: Any = None
+    ) -> Any:
+        scores = self._scores(z, y, theta, score_scale, radius, stretch)
+        return (jnp.trunc(cut(scores, radius, axis=0) * steps),)
 
 
 @dataclass(frozen=True)
