@@ -388,9 +388,9 @@ def list_slopes(cells: Iterable[dict[str, Any]]) -> list[Figure]:
     return [Figure(cell, number) for cell in cells if "refused" not in cell for number in range(cell["d"])]
 
 
-def summarize(cells: Sequence[dict[str, Any]]) -> str:
-    """Return the page of results."""
-    lines = ["# Coverage of averaged steps on tables", "", *_head(cells)]
+def summarize(cells: Sequence[dict[str, Any]], note: str = "") -> str:
+    """Return the page of results, with a note on how they were measured."""
+    lines = ["# Coverage of averaged steps on tables", "", *_head(cells), *(["", note] if note else [])]
     for group in ("derive", "hold-out", "given", "simulated"):
         chosen = [cell for cell in cells if cell["group"] == group]
         if chosen:
@@ -586,10 +586,11 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, help="folder for the results of every sample, for diagnosis")
     parser.add_argument("--compiled", type=Path, help="folder in which compiled programs are kept between runs")
     parser.add_argument("--summary", type=Path, nargs="+", help="files of cells to summarize")
+    parser.add_argument("--note", default="", help="what the page is to say about how the cells were measured")
     parser.add_argument("--page", type=Path, default=RESULTS, help="page that the summary is written to")
     options = parser.parse_args()
     if options.summary:
-        page = summarize([cell for path in options.summary for cell in read_cells(path)])
+        page = summarize([cell for path in options.summary for cell in read_cells(path)], options.note)
         options.page.write_text(page, encoding="utf-8")
         print(page)
         return
