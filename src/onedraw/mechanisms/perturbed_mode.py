@@ -45,6 +45,9 @@ MANY = 2**25
 MAX_KAPPA = 64.0
 """Most of ε that is looked at for the ridge: Λ = Mr²/(e^κ − 1) is then far below every rounding, and e^κ is still a number."""
 
+MAX_RECORDS_PER_PERSON = 256
+"""Beyond, the corners of a person's records are too many to add up, and their counts too large for floats."""
+
 
 @dataclass(frozen=True)
 class PerturbedMode(FitMechanism):
@@ -84,6 +87,11 @@ class PerturbedMode(FitMechanism):
         return robust_note(self.problem(plan).loss)
 
     def calibrate(self, request: Request) -> Plan:
+        if request.records_per_person > MAX_RECORDS_PER_PERSON:
+            raise PromiseRefused(
+                f"A perturbed mode's promise for {request.records_per_person:,} records of one person would take minutes to compute. "
+                f"Let a person have at most {MAX_RECORDS_PER_PERSON} (max_records: in the schema), or name another mechanism."
+            )
         settings = [self.setting(request, pure=pure) for pure in ways(request, self.pure)]
         found = [best for setting in settings if (best := self._best(request, setting)) is not None]
         if not found:
