@@ -53,7 +53,7 @@ class ClippedGradients(Mechanism):
     whole_sums: ClassVar[bool] = True
     no_interval: ClassVar[str] = (
         "clipped gradients are for prediction: clipping biases coefficients, and nothing published says by how much. "
-        "A fit has standard errors"
+        "A fit has standard errors where n and ε allow them"
     )
 
     categories: Categories = ()
