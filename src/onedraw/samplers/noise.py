@@ -26,6 +26,7 @@ from onedraw.arrays import Array, Integers
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.sums.exact_sums import drawn, drawn_matrices, triangle_scale
 from onedraw.plans import Plan
+from onedraw.samplers.padding import Padding, constant_work
 from onedraw.samplers.randomness import BOTH, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sampler
 
@@ -88,6 +89,19 @@ class NoisySampler(Sampler):
     def entropy(self, plan: Plan) -> str:
         """Pure laws are drawn from the generator, the discrete Gaussian is OpenDP's."""
         return OPERATING_SYSTEM if plan.mechanism.problem(plan).pure else BOTH
+
+
+@dataclass(frozen=True)
+class GaussianSampler(NoisySampler):
+    """A sampler whose noise is Gaussian alone, and whose passes over the records are a public number."""
+
+    def entropy(self, plan: Plan) -> str:
+        """Return the source of all noise: discrete Gaussians alone, which OpenDP draws."""
+        return OPERATING_SYSTEM
+
+    def padding(self, plan: Plan) -> Padding:
+        """Return the work, which is constant anyway."""
+        return constant_work(self.passes(plan))
 
 
 @dataclass(eq=False)

@@ -5,7 +5,6 @@ The records are read through exact sums alone. How many passes are made is publi
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,11 +15,11 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.data.sums import check_room
-from onedraw.models.sums.exact_sums import MEAN_BITS, SummedTarget, share_bits
+from onedraw.models.sums.exact_sums import SummedTarget, vector_steps
 from onedraw.plans import Plan
-from onedraw.samplers.noise import Noise, NoisySampler
-from onedraw.samplers.padding import PASSES, Padding, constant_work
-from onedraw.samplers.randomness import OPERATING_SYSTEM
+from onedraw.samplers.fit import MEAN_STEPS
+from onedraw.samplers.noise import GaussianSampler, Noise
+from onedraw.samplers.padding import PASSES
 from onedraw.samplers.sampler import Sample
 
 from .coordinates import Coordinates, Problem, code_table, columns_of, coordinates_of, gradient_of
@@ -30,8 +29,6 @@ from .sums import CodedRows, Columns, Derivatives, Deviations, Gradients, Levels
 
 if TYPE_CHECKING:
     from .mechanism import ClippedGradients as ClippedGradients
-
-MEAN_STEPS = 2.0**MEAN_BITS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +46,7 @@ class ClippedTarget(SummedTarget):
 
 
 @dataclass(frozen=True)
-class ClippedSteps(NoisySampler):
+class ClippedSteps(GaussianSampler):
     """The plan's own algorithm; it has no options."""
 
     carries_out: ClassVar[str] = "clipped-gradients"
@@ -64,17 +61,9 @@ class ClippedSteps(NoisySampler):
         check_room(problem.n, Derivatives(problem.response), bound, vector_steps(bound, problem.n))
         return privacy.AsRun(plan.guarantee.promise)
 
-    def entropy(self, plan: Plan) -> str:
-        """Return the source of all noise: discrete Gaussians alone, which OpenDP draws."""
-        return OPERATING_SYSTEM
-
     def passes(self, plan: Plan) -> int:
         """Return the passes over the records, the same for every data set."""
         return passes_of(plan.mechanism.problem(plan))
-
-    def padding(self, plan: Plan) -> Padding:
-        """Return the work, which is constant anyway."""
-        return constant_work(self.passes(plan))
 
     def seconds(self, plan: Plan) -> float:
         """Return about how long it takes: the passes, and the exact noise of all numbers."""
@@ -94,11 +83,6 @@ def passes_of(problem: Problem) -> int:
     """Return the passes over the records: their codes, level, mean, deviations, steps and temperature."""
     sizes = problem.sizes
     return 3 + (sizes.mean_noise > 0.0) + (sizes.spread_noise > 0.0) + sizes.count
-
-
-def vector_steps(bound: float, n: int) -> float:
-    """Return the steps to a unit of the lattice of vectors of this norm: a power of two."""
-    return float(2.0 ** (share_bits(n) - math.ceil(math.log2(bound))))
 
 
 def _bounds(problem: Problem, unit: float) -> tuple[float, float, float, float, float]:

@@ -5,7 +5,6 @@ The records are read through exact sums alone. How many passes are made is publi
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,12 +17,11 @@ from onedraw.arrays import Array
 from onedraw.data.person_sums import ByPerson, passes_by_person, sum_by_person
 from onedraw.data.sums import check_room
 from onedraw.models.moments.measured import SecondMoments
-from onedraw.models.sums.exact_sums import SummedTarget, gram_steps, share_bits
+from onedraw.models.sums.exact_sums import SummedTarget, gram_steps, vector_steps
 from onedraw.plans import Plan
 from onedraw.samplers.fit import MEAN_STEPS, measure_mean, measure_moments
-from onedraw.samplers.noise import Noise, NoisySampler
-from onedraw.samplers.padding import PASSES, Padding, constant_work
-from onedraw.samplers.randomness import OPERATING_SYSTEM
+from onedraw.samplers.noise import GaussianSampler, Noise
+from onedraw.samplers.padding import PASSES
 from onedraw.samplers.sampler import Sample
 
 from .coordinates import StepsProblem, Where, centre_of, first_of, where_of
@@ -68,7 +66,7 @@ class StepsTarget(SummedTarget):
 
 
 @dataclass(frozen=True)
-class FitBySteps(NoisySampler):
+class FitBySteps(GaussianSampler):
     """The plan's own algorithm; it has no options."""
 
     carries_out: ClassVar[str] = "averaged-steps"
@@ -86,17 +84,9 @@ class FitBySteps(NoisySampler):
         check_room(n, ScoreCovariance(problem.score), gram_steps(radius**2, n), radius, None, None, None)
         return privacy.AsRun(plan.guarantee.promise)
 
-    def entropy(self, plan: Plan) -> str:
-        """Return the source of all noise: discrete Gaussians alone, which OpenDP draws."""
-        return OPERATING_SYSTEM
-
     def passes(self, plan: Plan) -> int:
         """Return the passes over the records, the same for every data set."""
         return passes_of(plan.mechanism.problem(plan))
-
-    def padding(self, plan: Plan) -> Padding:
-        """Return the work, which is constant anyway."""
-        return constant_work(self.passes(plan))
 
     def run(self, target: StepsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         published = Stages(target, Noise(randomness, pure=False)).run()
@@ -237,8 +227,3 @@ class Stages:
         scores = ByPerson(RecordScores(problem.score), public, problem.size)
         summed = sum_by_person(self._rows, self.target.owners, scores, PersonCovariance(), steps, radius, fine)
         return self.noise.triangle(summed, steps**2, noise)
-
-
-def vector_steps(bound: float, n: int) -> float:
-    """Return the steps to a unit of the lattice of vectors of this norm: a power of two."""
-    return float(2.0 ** (share_bits(n) - math.ceil(math.log2(bound))))

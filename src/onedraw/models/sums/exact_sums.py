@@ -61,6 +61,11 @@ def gram_steps(squared_norm: float, n: int) -> float:
     return float(2.0 ** ((share_bits(n) - math.ceil(math.log2(max(squared_norm, LEAST_SQUARE)))) // 2))
 
 
+def vector_steps(bound: float, n: int) -> float:
+    """Return the steps to a unit of the lattice of vectors of this norm, for n of them to add up exactly: a power of two."""
+    return float(2.0 ** (share_bits(n) - math.ceil(math.log2(bound))))
+
+
 def in_words(n: int) -> str:
     """For a certificate."""
     return f"sums over records are whole numbers on a public lattice: a record's products count in up to 2^{share_bits(n)} steps"
