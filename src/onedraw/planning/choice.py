@@ -270,15 +270,24 @@ def for_regression(question: Regression, terms: Terms) -> Choices:
     neither (networks, pure budgets, several draws) all variants, ranked by expected error under the reference design; errors in
     the unit of the response."""
     fit = _fit(question, terms) if terms.mechanism in ("auto", "fit") else None
-    replaced = None if fit is None else fit.plan
-    predictor = predictor_of(question, terms, replaced) if terms.mechanism == "auto" else None
-    if predictor is not None:
-        why = why_predicted(question, terms, replaced)
-        return Choices((_drawn(question, predictor, predictor.mechanism, terms),), {}, why)
+    if terms.mechanism == "auto" and (predicted := _predicted(question, terms, None if fit is None else fit.plan)):
+        return predicted
     eligible, refused = ([fit], {}) if fit is not None else _ranked_variants(question, terms)
     unit = 1.0 if question.measure is None else question.measure.unit
     eligible = [replace(choice, unit=unit) for choice in eligible]
     return Choices(tuple(eligible), refused, why_taken(eligible, terms))
+
+
+def _predicted(question: Regression, terms: Terms, fit: Plan | None) -> Choices | None:
+    """Return clipped gradients in place of a fit; None where the fit is to be taken, or they do not keep the budget."""
+    predictor = predictor_of(question, terms, fit)
+    if predictor is None:
+        return None
+    try:
+        choice = _drawn(question, predictor, predictor.mechanism, terms)
+    except (PromiseRefused, InvalidModel):
+        return None
+    return Choices((choice,), {}, why_predicted(question, terms, fit))
 
 
 def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], dict[str, str]]:

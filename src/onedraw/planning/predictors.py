@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.mechanisms.convex_bounds import gdp_mu
 from onedraw.methods.fit import AveragedSteps
 
@@ -38,10 +37,6 @@ def predictor_of(question: Regression, terms: Terms, fit: Plan | None) -> Varian
         return None
     steps = fit is not None and isinstance(fit.mechanism, AveragedSteps)
     if question.kind != "softmax" and fit is not None and steps and not fit.mechanism.why_no_interval(fit):
-        return None
-    try:
-        terms.calibrated(predictor.mechanism, predictor.model)
-    except (PromiseRefused, InvalidModel):
         return None
     return predictor
 
