@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import onedraw as od
-from onedraw import baselines, mechanisms, models
+from onedraw import baselines, methods, models
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT, DATA = ROOT / "benchmarks" / "results" / "baselines.json", ROOT.parent / "shared" / "data"
@@ -100,7 +100,7 @@ def compared(design: Design, epsilon: float) -> dict[str, float]:
     }
     tried = {
         "ada_ssp": (baselines.AdaSSP(), models.LeastSquares(**declared, prior=od.Gaussian(scale=1.0, radius=1e3))),
-        "fit": (mechanisms.PerturbedMode(), models.LogCoshRegression(**declared, prior=WIDE)),
+        "fit": (methods.PerturbedMode(), models.LogCoshRegression(**declared, prior=WIDE)),
     }
     half, middle = (np.array(upper) - lower) / 2.0, (np.array(upper) + lower) / 2.0
     rows = np.column_stack([(np.clip(X, lower, upper) - middle) / half, np.ones(len(X))])

@@ -22,8 +22,8 @@ import numpy as np
 from noisy_gradient_designs import BUDGET, DESIGNS, Cell, Design, by_law, noisy_gradient, without_privacy
 
 import onedraw as od
-from onedraw.mechanisms import BarkerPath
-from onedraw.samplers.private_path import Secret, walk
+from onedraw.methods import BarkerPath
+from onedraw.methods.private_chain.run import Secret, walk
 
 RESULT = Path(__file__).parent / "results" / "barker_path.md"
 LIMIT, SHARE = 0.40, 0.75

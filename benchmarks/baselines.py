@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import onedraw as od
-from onedraw import baselines, mechanisms, models
+from onedraw import baselines, methods, models
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT, PAGE = ROOT / "benchmarks" / "results" / "baselines.json", ROOT / "docs" / "baselines.md"
@@ -46,6 +46,7 @@ LOGISTIC_BALL = models.Logistic(**BOX, prior=od.Gaussian(scale=3.0, radius=3.0))
 SQUARES = models.LeastSquares(**BOX, response_bound=2.0, prior=BALL)
 SQUARES_WIDE = models.LeastSquares(**BOX, response_bound=2.0, prior=od.Gaussian(scale=1.0, radius=1e3))
 ROBUST = models.LogCoshRegression(**BOX, response_bound=2.0, prior=WIDE)
+ORDINARY = models.OrdinaryLeastSquares(**BOX, response_bound=2.0, prior=WIDE)
 NORMAL = models.GaussianRegression(
     **BOX, variance_floor=1e-3, prior=od.NormalInverseGamma(scale=3.0, shape=2.0, rate=0.05)
 )
@@ -75,17 +76,17 @@ OURS = "ours"
 RIDGES, RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 METHODS = (
     Method("share", "`Concentrated`", "Geumlek et al. 2017; ours", "one draw", "one draw, "
-           "where the prior may be strengthened", mechanisms.Concentrated(), SHARE),
+           "where the prior may be strengthened", methods.Concentrated(), SHARE),
     Method("share", "`Diffused`", "Geumlek et al. 2017; ours", "one draw", "one draw, "
-           "where the prior must stay as it is", mechanisms.Diffused(), SHARE),
+           "where the prior must stay as it is", methods.Diffused(), SHARE),
     Method("share", "`AddedNoise`", OURS, "a noisy count, with errors", "a share is all that is asked",
-           mechanisms.AddedNoise(), models.CategoryTable(levels=("no", "yes"), show="shares")),
+           methods.AddedNoise(), models.CategoryTable(levels=("no", "yes"), show="shares")),
     Method("share", "`SufficientStatistics`", "Foulds et al. 2016", "a posterior that ignores the noise",
            "n·ε so large that the noise is nothing beside the posterior", baselines.SufficientStatistics(), SHARE),
     Method("share", "`NoiseAware`", "Bernstein, Sheldon 2018", "a posterior that counts the noise",
            "many draws or honest credible intervals for one spend", baselines.NoiseAware(), SHARE),
-    Method("logistic", "fit, `PerturbedMode`", OURS, "an estimate with standard errors", "always first",
-           mechanisms.PerturbedMode(), LOGISTIC),
+    Method("logistic", "fit, `AveragedSteps`", OURS, "an estimate with standard errors", "always first",
+           od.AveragedSteps(), LOGISTIC),
     Method("logistic", "`Gibbs()`, rule gdp", OURS, "one draw", "a posterior draw is wanted", od.Gibbs(), LOGISTIC),
     Method("logistic", "`NoisyGradient`", OURS, "one draw", "the better draw for most convex losses",
            od.NoisyGradient(), LOGISTIC),
@@ -107,7 +108,7 @@ METHODS = (
            "and losses with no theorem of their own", baselines.DPSGD(epochs=10, batch_size=200), LOGISTIC, BUDGET,
            baselines.Training("jax"), "learning_rate", RATES),
     Method("logistic", "`BarkerPath`", OURS, "the last state of a path", "a loss with a kink; no floating point to trust",
-           mechanisms.BarkerPath(), LOGISTIC),
+           methods.BarkerPath(), LOGISTIC),
     Method("logistic", "`Penalty`", "Yıldırım, Ermiş 2019", "the last state of a path", "never: `BarkerPath`",
            baselines.Penalty(), LOGISTIC),
     Method("logistic", "`MultiProposal`", "Tjelmeland 2004; Calderhead 2014", "the last state of a path",
@@ -117,13 +118,13 @@ METHODS = (
     Method("logistic", "`DPSGLD`", "Wang et al. 2015; Li et al. 2019", "the last iterate of a path",
            "n so large that full passes are dear", baselines.DPSGLD(), LOGISTIC),
     Method("few", "fit, `PerturbedMode`", OURS, "an estimate with standard errors", "always first",
-           mechanisms.PerturbedMode(), FEW, PURE),
+           methods.PerturbedMode(), FEW_BENT, PURE),
     Method("few", "`Candidates(BetaDivergence())`", OURS, "one draw", "a draw under a pure ε",
            od.Candidates(), FEW, PURE),
     Method("few", "`KNG`", "Reimherr, Awan 2019", "an estimate",
            "up to three coefficients, whole numbers throughout", baselines.KNG(), FEW_BENT, PURE),
-    Method("linear", "fit, `PerturbedMode`", OURS, "an estimate with standard errors", "always first",
-           mechanisms.PerturbedMode(), ROBUST),
+    Method("linear", "fit, `AveragedSteps`", OURS, "an estimate with standard errors", "always first",
+           od.AveragedSteps(), ORDINARY),
     Method("linear", "`Gibbs()`, rule gdp", OURS, "one draw", "a posterior draw is wanted", od.Gibbs(), SQUARES),
     Method("linear", "`Gibbs(\"bounded\")`", OURS, "one draw", "an exact draw under a pure ε",
            od.Gibbs("bounded"), SQUARES, PURE),

@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 from scipy import optimize, special
 
-from onedraw.mechanisms import calibrate
-from onedraw.mechanisms.candidates import Candidates
+from onedraw.methods import calibrate
+from onedraw.methods.candidates.mechanism import Candidates
+from onedraw.methods.candidates.run import Selection
 from onedraw.models import Gaussian, Logistic
 from onedraw.privacy import PureDP
 from onedraw.samplers import seeded_generator
-from onedraw.samplers.selection import Selection
 
 RESULT = Path(__file__).parent / "results" / "candidates_table.md"
 EPSILON = 1.0

@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from onedraw.mechanisms import calibrate
-from onedraw.mechanisms.candidates import Candidates
+from onedraw.methods import calibrate
+from onedraw.methods.candidates.mechanism import Candidates
+from onedraw.methods.candidates.run import Selection
 from onedraw.models import GaussianRegression, NormalInverseGamma
 from onedraw.privacy import PureDP
-from onedraw.samplers import Selection, seeded_generator
+from onedraw.samplers import seeded_generator
 
 RESULT = Path(__file__).parent / "results" / "candidates_variance.md"
 EPSILON = 1.0

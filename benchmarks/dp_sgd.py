@@ -62,7 +62,7 @@ def errors(n: int, epsilon: float) -> list[float]:
         plan = od.calibrate(DPSGD(epochs=14 + int(epsilon), learning_rate=rate), LOGISTIC, budget, n=n)
         draws.append(train_many(plan, X, y, range(SETS)))
     draws.append(train_many(plan, X, y, range(SETS), private=False))
-    fit = od.calibrate(od.mechanisms.PerturbedMode(intervals=False), od.models.Logistic(
+    fit = od.calibrate(od.methods.PerturbedMode(intervals=False), od.models.Logistic(
         2, bounds=(-1, 1), scaled=True, prior=od.Gaussian(scale=3.0)
     ), budget, n=n)  # fmt: skip
     draws.append(np.array([fit.model.in_column_units(od.release(fit, pair).draw) for pair in zip(X, y, strict=True)]))

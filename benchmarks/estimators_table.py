@@ -42,7 +42,7 @@ WANTED = {
 
 
 def plan_for(table: Table, epsilon: float, delta: float, n: int):
-    from onedraw.mechanisms import PerturbedMode, calibrate
+    from onedraw.methods import PerturbedMode, calibrate
     from onedraw.models import Gaussian, LogCoshRegression, Logistic
     from onedraw.privacy import ApproxDP, PureDP
 
@@ -62,9 +62,9 @@ def plan_for(table: Table, epsilon: float, delta: float, n: int):
 
 def private_scores(table: Table, epsilon: float, delta: float, count: int) -> list[float]:
     """For every split the mean score of ``FITS`` fits."""
+    from onedraw.methods.perturbed_mode.run import Stages
     from onedraw.models.fit.result import FitResult
     from onedraw.models.row_model import Encoded
-    from onedraw.samplers.fit import Stages
     from onedraw.samplers.noise import Noise
 
     rows, found = np.column_stack([scaled(table), np.ones(len(table.y))]), []
@@ -75,7 +75,7 @@ def private_scores(table: Table, epsilon: float, delta: float, count: int) -> li
         target = plan.target(Encoded(plan.n, rows[train], y[train]))
         scores = []
         for fit in range(FITS):
-            noise = Noise(np.random.default_rng([seed, fit]), pure=target.problem.pure)
+            noise = Noise(np.random.default_rng([seed, fit]), pure=True)
             predicted = rows[test] @ FitResult.of(target.problem, Stages(target, noise).run()).estimate
             if table.response is not None:
                 predicted = np.clip(predicted + middle, *table.response)

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms import AddedNoise
-from onedraw.mechanisms.added_noise import noisy_sums
+from onedraw.methods import AddedNoise
+from onedraw.methods.added_noise.intervals import table_interval
+from onedraw.methods.added_noise.mechanism import noisy_sums
+from onedraw.methods.added_noise.run import NoisySums
 from onedraw.models import CategoryTable, Grouped, NumberTable, Summary
-from onedraw.release.intervals.tables import table_interval
 from onedraw.samplers import seeded_generator
-from onedraw.samplers.noisy_sums import NoisySums
 
 RESULTS = Path(__file__).parent / "results"
 SIZES, EPSILONS, LEVELS = (50, 500, 4177, 100_000), (0.1, 0.5, 1.0, 2.0), (0.90, 0.95)

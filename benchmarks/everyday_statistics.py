@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms import AddedNoise
+from onedraw.methods import AddedNoise
+from onedraw.methods.added_noise.run import NoisySums
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.samplers import seeded_generator
-from onedraw.samplers.noisy_sums import NoisySums
 
 RESULTS = Path(__file__).parent / "results"
 SIZES, EPSILONS, DELTA = (500, 4177, 100_000), (0.1, 0.5, 1.0, 2.0), 1e-6

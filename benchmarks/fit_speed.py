@@ -19,9 +19,9 @@ import numpy as np
 from experiments.many_fits import fit_many
 
 import onedraw as od
-from onedraw.mechanisms import PerturbedMode, calibrate
+from onedraw.methods import PerturbedMode, calibrate
+from onedraw.methods.perturbed_mode.run import Stages
 from onedraw.models import Encoded, Gaussian, Logistic
-from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 
 N, COLUMNS = 100_000, 20
@@ -66,7 +66,7 @@ def several(sets: int = 100, n: int = 8000) -> None:
 
 
 def fit(target, seed):
-    stages = Stages(target, Noise(np.random.default_rng(seed), pure=False))
+    stages = Stages(target, Noise(np.random.default_rng(seed), pure=True))
     stages.run()
     return stages.passes
 

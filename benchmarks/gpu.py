@@ -23,7 +23,8 @@ import numpy as np
 from experiments.many_fits import fit_many
 
 import onedraw as od
-from onedraw.mechanisms import Gibbs, NoisyGradient, PerturbedMode, calibrate
+from onedraw.methods import Gibbs, NoisyGradient, PerturbedMode, calibrate
+from onedraw.methods.perturbed_mode.run import Stages
 from onedraw.models import Encoded, Gaussian, Logistic
 from onedraw.models.compute import check_arithmetic, jax
 from onedraw.models.fit.losses import FitLoss
@@ -31,7 +32,6 @@ from onedraw.models.fit.sums import NewtonSums
 from onedraw.models.moments.measured import SecondMoments
 from onedraw.samplers import LastIterateLangevin, Proximal
 from onedraw.samplers.chacha import seeded_key
-from onedraw.samplers.fit import Stages
 from onedraw.samplers.hamiltonian import HMC
 from onedraw.samplers.noise import Noise
 
@@ -97,7 +97,7 @@ def fit(small: bool) -> list[Row]:
     moved, _ = timed(lambda: [block.arrays for block in target.records])
 
     def run(seed: int) -> Stages:
-        stages = Stages(target, Noise(np.random.default_rng(seed), pure=False))
+        stages = Stages(target, Noise(np.random.default_rng(seed), pure=True))
         stages.run()
         return stages
 

@@ -16,8 +16,9 @@ from scipy import optimize, special
 
 import onedraw as od
 from onedraw.baselines.kng import KNG, NormTarget
-from onedraw.mechanisms.perturbed_mode import PerturbedMode
-from onedraw.samplers.selection import Selection, select
+from onedraw.methods.candidates.run import Selection
+from onedraw.methods.perturbed_mode.mechanism import PerturbedMode
+from onedraw.samplers.selection import select
 
 N, SETS, LEFT_OUT = 4000, 100, 25.0
 REACH, TRUTH = math.sqrt(3.0), np.full(3, 3.0**-0.5)
@@ -69,7 +70,7 @@ def deviation(target: NormTarget, centre: np.ndarray, generator: np.random.Gener
     return math.sqrt(float(law @ ((thetas - law @ thetas) ** 2).sum(axis=1)))
 
 
-def spread_of_modes(plan: od.mechanisms.Plan, data: tuple[np.ndarray, np.ndarray], count: int) -> float:
+def spread_of_modes(plan: od.methods.Plan, data: tuple[np.ndarray, np.ndarray], count: int) -> float:
     draws = np.array([od.release(plan, data, random_state=seed).draw for seed in range(count)])
     return math.sqrt(float(draws.var(axis=0, ddof=1).sum()))
 
@@ -83,7 +84,7 @@ def root_mean_square(draws: list[np.ndarray]) -> tuple[float, float]:
 
 def main() -> None:
     knorm, betas = od.calibrate(KNG(), EXP_LINEAR, BUDGET, n=N), od.calibrate(od.Candidates(), LOGISTIC, BUDGET, n=N)
-    mode = od.calibrate(PerturbedMode(intervals=False, measured=False, pure=True), EXP_LINEAR, BUDGET, n=N)
+    mode = od.calibrate(PerturbedMode(intervals=False, measured=False), EXP_LINEAR, BUDGET, n=N)
     draws: dict[str, list[np.ndarray]] = {"KNG": [], "candidates": [], "minimum": []}
     ratios, expected = [], 2.0 * (1.0 - mode.parameters["kappa"])
     for seed in range(SETS):

@@ -19,9 +19,9 @@ import numpy as np
 from scipy import stats
 
 import onedraw as od
-from onedraw.mechanisms import Moments, calibrate
+from onedraw.methods import Moments, calibrate
+from onedraw.methods.moments.run import measure_all
 from onedraw.models import Columns
-from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise
 
 LEVEL, LEAST = 0.95, 0.93

@@ -26,9 +26,11 @@ from typing import Any
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms import BetaDivergence, Candidates, PerturbedMode
+from onedraw.methods import BetaDivergence, Candidates, PerturbedMode
+from onedraw.methods.candidates.run import Selection
+from onedraw.methods.perturbed_mode.run import Fit
 from onedraw.models import Gaussian, Logistic
-from onedraw.samplers import Fit, Perfect, Proximal, Sampler, Selection, seeded_generator, seeded_key
+from onedraw.samplers import Perfect, Proximal, Sampler, seeded_generator, seeded_key
 from onedraw.samplers.padding import AT_BALL, PASSES
 from onedraw.samplers.selection import Envelope
 

@@ -10,19 +10,25 @@ Scores treat all methods alike. A probability below 1e-4 counts as 1e-4, and the
 their sum. An expected count is clamped to [0.01, Y] with the declared largest count Y, an expected number to its declared
 range. Predictions that are not finite count as the middle: equal probabilities, or the middle of the range.
 
-The tables lie in the folder that ONEDRAW_PREDICTION names (`populations/prediction_tables.py` builds them).
+The tables lie in the folder that ONEDRAW_PREDICTION names (`populations/prediction_tables.py` and `prediction_fresh.py` build them).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
+import multiprocessing
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -30,7 +36,7 @@ import numpy as np
 import prediction_methods
 from cells import read_cells
 
-LIST = Path(__file__).parent / "populations" / "prediction_tables.json"
+LISTS = [Path(__file__).parent / "populations" / f"prediction_{name}.json" for name in ("tables", "fresh")]
 EPSILONS, SPLITS = (0.1, 0.5, 1.0, 5.0), 10
 LEAST_PROBABILITY, LEAST_COUNT = 1e-4, 0.01
 
@@ -67,10 +73,14 @@ def load(name: str) -> Table:
         )  # fmt: skip
 
 
+def listed() -> list[dict[str, Any]]:
+    """Return what is public of every table, small ones first."""
+    return sorted((one for path in LISTS for one in json.loads(path.read_text())["tables"]), key=lambda one: one["n"])
+
+
 def names_of(group: str | None = None) -> list[str]:
-    """Return the names of the tables of a half, small ones first."""
-    listed = json.loads(LIST.read_text())["tables"]
-    return [one["name"] for one in sorted(listed, key=lambda one: one["n"]) if group in (None, one["group"])]
+    """Return the names of the tables of a group, small ones first."""
+    return [one["name"] for one in listed() if group in (None, one["group"])]
 
 
 def split(table: Table, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,36 +121,73 @@ def cells(methods: list[str], tables: list[str], splits: int, epsilons: tuple[fl
                     yield name, method, seed, epsilon
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run the cells that a file does not have yet."""
-    options.out.mkdir(parents=True, exist_ok=True)
+@lru_cache(maxsize=1)
+def latest(name: str) -> Table:
+    """Return a table; every process keeps the last one."""
+    return load(name)
+
+
+def cell_of(job: tuple[str, str, int, float]) -> dict[str, object]:
+    """Return the scores of a cell, or why it was refused."""
+    name, method, seed, epsilon = job
+    table, started = latest(name), time.perf_counter()
+    train, test = split(table, seed)
+    cell: dict[str, object] = {"table": name, "split": seed, "epsilon": epsilon}
+    try:
+        noise = zlib.crc32(f"{name} {seed} {epsilon:g}".encode())  # independent noise in every cell
+        predicted = prediction_methods.predict(method, table, train, test, epsilon, noise)
+        cell |= score(table, test, predicted)
+    except ImportError:  # a fault of the environment: no result
+        raise
+    except Exception as error:  # a refusal is a result
+        cell["refused"] = f"{type(error).__name__}: {error}"[:200]
+    return cell | {"seconds": round(time.perf_counter() - started, 3)}
+
+
+def missing(options: argparse.Namespace) -> Iterator[tuple[str, str, int, float]]:
+    """Yield the cells that no file has yet."""
     names = options.tables or names_of(options.group)
-    loaded: dict[str, Table] = {}
-    began = time.monotonic()
+    kinds = {one["name"]: one["kind"] for one in listed()}
     done = {
         method: {(one["table"], one["split"], one["epsilon"]) for one in read_cells(options.out / f"{method}.jsonl")}
         for method in options.methods
     }
     for name, method, seed, epsilon in cells(options.methods, names, options.splits, tuple(options.epsilons)):
-        if (name, seed, epsilon) in done[method] or time.monotonic() - began > options.seconds:
-            continue
-        if name not in loaded:
-            loaded = {name: load(name)}
-        table = loaded[name]
-        if not prediction_methods.applies(method, table):
-            continue
-        train, test = split(table, seed)
-        started = time.perf_counter()
-        cell = {"table": name, "split": seed, "epsilon": epsilon}
-        try:
-            noise = zlib.crc32(f"{name} {seed} {epsilon:g}".encode())  # independent noise in every cell
-            predicted = prediction_methods.predict(method, table, train, test, epsilon, noise)
-            cell |= score(table, test, predicted)
-        except Exception as error:  # a refusal is a result
-            cell["refused"] = f"{type(error).__name__}: {error}"[:200]
-        cell["seconds"] = round(time.perf_counter() - started, 3)
-        with (options.out / f"{method}.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(cell) + "\n")
+        if (name, seed, epsilon) not in done[method] and prediction_methods.applies(method, kinds[name]):
+            yield name, method, seed, epsilon
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the cells that no file has yet; this process alone writes them."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    began, jobs = time.monotonic(), list(missing(options))
+    in_time = itertools.takewhile(lambda job: time.monotonic() - began < options.seconds, jobs)
+    with contextlib.ExitStack() as stack:
+        found: Iterable[tuple[str, dict[str, object]]]
+        if options.processes == 1:
+            found = map(named_cell, in_time)
+        else:
+            # as few as possible are handed out before they can begin, so that the time is kept
+            pool = stack.enter_context(ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")))
+            found = answers(pool, in_time, 2 * options.processes)
+        for method, cell in found:
+            with (options.out / f"{method}.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(cell) + "\n")
+
+
+def named_cell(job: tuple[str, str, int, float]) -> tuple[str, dict[str, object]]:
+    """Return the method and the cell."""
+    return job[1], cell_of(job)
+
+
+def answers(pool: ProcessPoolExecutor, jobs: Iterator[tuple[str, str, int, float]], most: int) -> Iterator[tuple[str, dict[str, object]]]:  # fmt: skip
+    """Yield cells as they end, with at most this many handed out."""
+    waiting = {pool.submit(named_cell, job) for job in itertools.islice(jobs, most)}
+    while waiting:
+        ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        for one in ended:
+            yield one.result()
+        waiting |= {pool.submit(named_cell, job) for job in itertools.islice(jobs, len(ended))}
 
 
 def main() -> None:
@@ -148,10 +195,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare predictions at equal promises.")
     parser.add_argument("methods", nargs="+", help="see prediction_methods.py")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--group", choices=["derive", "hold-out"])
+    parser.add_argument("--group", choices=["derive", "hold-out", "fresh"])
     parser.add_argument("--tables", nargs="*")
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--epsilons", type=float, nargs="*", default=EPSILONS)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no cell after this long")
     run(parser.parse_args())
 

@@ -42,10 +42,10 @@ def gaussian_parameter(epsilon: float, delta: float = DELTA) -> float:
     return float(optimize.brentq(excess, 1e-4, 20.0))
 
 
-def applies(method: str, table: Any) -> bool:
-    """Return whether a method has a model for a table's kind of response."""
+def applies(method: str, kind: str) -> bool:
+    """Return whether a method has a model for a kind of response."""
     kinds = PEERS.get(method) or BASELINES.get(method)
-    return kinds is None or table.kind in kinds
+    return kinds is None or kind in kinds
 
 
 def predict(method: str, table: Any, train: np.ndarray, test: np.ndarray, epsilon: float, seed: int) -> np.ndarray:

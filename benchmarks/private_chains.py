@@ -27,7 +27,8 @@ import numpy as np
 from scipy import special
 
 import onedraw as od
-from onedraw import baselines, mechanisms
+from onedraw import baselines
+from onedraw import methods as mechanisms
 from onedraw.errors import OnedrawError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +54,7 @@ class Method(NamedTuple):
 
 
 METHODS = (
-    Method("fit, `PerturbedMode`", "an estimate with standard errors", mechanisms.PerturbedMode(), "logistic"),
+    Method("fit, `PerturbedMode`", "an estimate with standard errors", mechanisms.PerturbedMode(), "logistic", PURE),
     Method("`NoisyGradient`", "Langevin for a finite time", od.NoisyGradient()),
     Method("`BarkerPath`", "path of exact decisions", mechanisms.BarkerPath()),
     Method("`BarkerPath(length=4)`", "the same in a quarter of the steps", mechanisms.BarkerPath(length=4.0)),

@@ -18,10 +18,10 @@ import numpy as np
 
 import onedraw as od
 from onedraw.audit.cases.quantiles import selection_law
-from onedraw.mechanisms import ExponentialQuantiles
+from onedraw.methods import ExponentialQuantiles
+from onedraw.methods.quantiles.run import RankSelection
 from onedraw.models import ColumnQuantiles
 from onedraw.samplers import secure_generator
-from onedraw.samplers.selection import RankSelection
 
 RESULT = Path(__file__).parent / "results" / "quantiles.md"
 TOP, EPSILON = 1e6, 1.0

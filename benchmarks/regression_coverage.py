@@ -1,11 +1,13 @@
 """Measure the coverage of averaged steps (AveragedSteps) on populations that are tables, not models.
 
     python benchmarks/regression_coverage.py --populations FOLDER --out cells.jsonl
-    python benchmarks/regression_coverage.py --populations FOLDER --summary cells.jsonl
+    python benchmarks/regression_coverage.py --populations FOLDER --deciding deciding.json
+    python benchmarks/regression_coverage.py --summary cells.jsonl --deciding deciding.json
+    python benchmarks/regression_coverage.py --populations FOLDER --groups fresh --epsilon 0.5 1 3 10 --processes 16 --minutes 8
 
 Each cell draws samples with replacement from a table (benchmarks/populations), runs the mechanism's own stages on
 each with a seeded generator of NumPy, and compares the estimates with the fit of the whole table without privacy.
-A cell that the output file holds is skipped. Not private: seeds are fixed, and nothing is certified.
+A cell that the output file holds is skipped, so that a study can be run in pieces (`--minutes`). Not private: seeds are fixed, and nothing is certified.
 The study needs NumPy, SciPy and JAX.
 """
 
@@ -19,8 +21,9 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
+from multiprocessing import TimeoutError as StillRunning
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,22 +44,12 @@ from onedraw.models import Gaussian
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cells import read_cells
+from few_records import deciding_rows, density_at_zero
 from populations.load import Loaded, load
+from regression_coverage_page import CPS_EDUCATION, DELTA, MODELS, RESULTS, summarize
 
-RESULTS = Path(__file__).parent / "results" / "regression_coverage.md"
-MODELS = ("linear", "median", "logistic", "poisson")
-DELTA = 1e-6
 MIN_ROWS_OF_LARGE = 25_000
 """Rows of a table from which samples of 50,000 are drawn."""
-
-MIN_USED_SHARE = 0.2
-"""Share of the samples that must be given and reached, for a coefficient's coverage to be counted."""
-
-TOO_WIDE = 1.25
-"""Printed over realized standard error from which intervals are called too wide."""
-
-CPS_EDUCATION = ("cps_log_wage_3", "linear", 50_000)
-CPS_EPSILONS = (0.3, 1.0, 10.0, 100.0)
 
 
 class Cell(NamedTuple):
@@ -178,9 +171,7 @@ def compute_median_errors(table: Table, n: int) -> np.ndarray:
     """Return the standard errors of the median's coefficients from n records, by the whole table's density at zero."""
     rows = np.c_[table.X, np.ones(len(table.X))]
     residual = table.y - rows @ table.truth
-    spread = min(residual.std(), np.subtract(*np.quantile(residual, (0.75, 0.25))) / 1.34)
-    width = max(1.06 * spread * len(rows) ** -0.2, 1e-9)
-    density = np.exp(-0.5 * (residual / width) ** 2) / (width * math.sqrt(2.0 * math.pi))
+    density = density_at_zero(residual)
     inverse = np.linalg.inv((rows * density[:, None]).T @ rows / len(rows))
     return np.sqrt(np.diag(inverse @ (rows.T @ rows / len(rows)) @ inverse) * 0.25 / n)
 
@@ -270,7 +261,8 @@ def summarize_samples(
             "printed_over_plain": np.median(error, axis=0) / usual, "spread_over_plain": estimate.std(axis=0) / usual,
             "sampling_over_plain": np.median(sampling, axis=0) / usual,
             "privacy_over_plain": np.median(privacy, axis=0) / usual, "plain_error": usual,
-            "mean_estimate": estimate.mean(axis=0), "median_error": np.median(error, axis=0),
+            "mean_estimate": estimate.mean(axis=0), "median_error": np.median(error, axis=0), "printed": printed,
+            "coverage_plain": _mean(np.abs(plain - truth) <= special.ndtri(0.975) * plain_error, np.isfinite(plain)),
             "specification": float(np.median(specification)), "limited": float(np.median(limited)),
             "share_limited": float(np.median(share_limited)),
         }  # fmt: skip
@@ -286,7 +278,7 @@ def _mean(values: np.ndarray, where: np.ndarray) -> np.ndarray:
 
 
 def list_cells(folder: Path, options: argparse.Namespace) -> list[Cell]:
-    """Return the cells that the options ask for, the wide populations and medians last."""
+    """Return the cells that the options ask for: n = 10,000 at ε = 1 first, then those that take long."""
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     cells = [
         Cell(name, model, n, epsilon)
@@ -298,33 +290,53 @@ def list_cells(folder: Path, options: argparse.Namespace) -> list[Cell]:
         if n <= 10_000 or entry["n"] >= MIN_ROWS_OF_LARGE
         for epsilon in options.epsilon
     ]
-    return sorted(cells, key=lambda cell: (cell.population.endswith("_wide"), cell.model == "median", cell.n > 10_000))
+    size = {name: entry["d"] + 1 for name, entry in index.items()}
+    return sorted(cells, key=lambda cell: (cell[2:] != (10_000, 1.0), -cell.n * size[cell.population]))
 
 
 def run_study(options: argparse.Namespace) -> None:
     """Run the cells that the output file does not hold, each written as it ends."""
     if options.compiled:
-        import jax
-
-        jax.config.update("jax_compilation_cache_dir", str(options.compiled))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(options.compiled.resolve())
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     done = {(cell["population"], cell["model"], cell["n"], cell["epsilon"]) for cell in read_cells(options.out)}
     cells = [cell for cell in list_cells(options.populations, options) if tuple(cell) not in done]
     print(f"{len(cells)} cells to run; {len(done)} are in {options.out.name}", flush=True)
     jobs = [(str(options.populations), cell, options.samples, options.seed, options.raw) for cell in cells]
     with options.out.open("a", encoding="utf-8") as file:
-        for record in _results(jobs, options.processes):
+        for record in _results(jobs, options.processes, options.minutes):
             file.write(json.dumps(_plain(record)) + "\n")
             file.flush()
             print(describe_cell(record), flush=True)
 
 
-def _results(jobs: list[Any], processes: int) -> Iterator[dict[str, Any]]:
+def find_deciding_rows(options: argparse.Namespace) -> None:
+    """Write which rows decide each slope of the populations (few_records.py), without privacy."""
+    index = json.loads((options.populations / "index.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = {}
+    for name, entry in index.items():
+        for model in entry["models"] if entry["group"] in options.groups else ():
+            table = read_table(str(options.populations), name, model)
+            found[f"{name} {model}"] = _plain(deciding_rows(table.X, table.y, table.truth, model))
+    options.deciding.write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def _results(jobs: list[Any], processes: int, minutes: float) -> Iterator[dict[str, Any]]:
+    """Yield the records of cells as they end, until the time is over: cells under way then are lost."""
+    end = time.monotonic() + 60.0 * minutes
     if processes == 1:
-        yield from map(_measure, jobs)
+        for job in jobs:
+            if time.monotonic() > end:
+                return
+            yield _measure(job)
         return
     with get_context("spawn").Pool(processes) as pool:
-        yield from pool.imap_unordered(_measure, jobs, chunksize=1)
+        results = pool.imap_unordered(_measure, jobs, chunksize=1)
+        for _ in jobs:
+            try:
+                yield results.next(None if math.isinf(end) else max(0.0, end - time.monotonic()))
+            except StillRunning:
+                return
 
 
 def _measure(job: Any) -> dict[str, Any]:
@@ -360,216 +372,6 @@ def describe_cell(record: dict[str, Any]) -> str:
     )
 
 
-# The summary.
-
-
-class Figure(NamedTuple):
-    """A slope of a cell."""
-
-    cell: dict[str, Any]
-    number: int
-
-    def get(self, name: str) -> float:
-        value = self.cell[name][self.number]
-        return math.nan if value is None else float(value)
-
-    @property
-    def used_share(self) -> float:
-        return self.get("used") / float(self.cell["samples"])
-
-    @property
-    def low_line(self) -> float:
-        """Return 88% less two standard errors of a share of 88%."""
-        return 0.88 - 2.0 * math.sqrt(0.88 * 0.12 / max(self.get("used"), 1.0))
-
-
-def list_slopes(cells: Iterable[dict[str, Any]]) -> list[Figure]:
-    """Return one figure for each slope of each cell that was not refused."""
-    return [Figure(cell, number) for cell in cells if "refused" not in cell for number in range(cell["d"])]
-
-
-def summarize(cells: Sequence[dict[str, Any]], note: str = "") -> str:
-    """Return the page of results, with a note on how they were measured."""
-    lines = ["# Coverage of averaged steps on tables", "", *_head(cells), *(["", note] if note else [])]
-    for group in ("derive", "hold-out", "given", "simulated"):
-        chosen = [cell for cell in cells if cell["group"] == group]
-        if chosen:
-            lines += ["", f"## Group {group}", "", *_group_table(chosen)]
-    lines += ["", "## Where coverage fails", "", *_failures(cells)]
-    lines += ["", "## Where intervals are too wide", "", *_too_wide(cells)]
-    lines += ["", "## What is withheld or named", "", *_withheld(cells)]
-    lines += ["", "## Education in the CPS of 2024", "", *_education(cells)]
-    return "\n".join(lines) + "\n"
-
-
-def _head(cells: Sequence[dict[str, Any]]) -> list[str]:
-    samples = sorted({cell["samples"] for cell in cells})
-    return [
-        "Made by `benchmarks/regression_coverage.py`. A cell is a population, a model, a number of records and ε, with",
-        f"δ = {DELTA:g} and {' or '.join(map(str, samples))} samples with replacement. The parameter is the fit of the whole table.",
-        "",
-        "- given, reached: share of (slope, sample) with an interval, and of samples whose estimand is the plain one. It is not where",
-        "  single records are limited, or rare levels counted with the first one.",
-        "- coverage: of 95% intervals that are given, in samples that are reached. Mean over slopes.",
-        "- below 92%: share of slopes with such a coverage. Below 88%: by more than two standard errors. Both of slopes with",
-        f"  at least {100 * MIN_USED_SHARE:.0f}% of the samples given and reached (`judged`).",
-        "- coverage given: the same, reached or not, for slopes that are given in at least that share of the samples.",
-        "- printed/realized: median printed standard error over the root mean squared error, 10, 50 and 90% quantiles.",
-        "- distance: root mean squared distance to the same sample's fit without privacy, in its robust standard errors.",
-    ]  # fmt: skip
-
-
-def _group_table(cells: Sequence[dict[str, Any]]) -> list[str]:
-    lines = [
-        "| model | n | ε | cells (refused) | slopes | given | reached | judged | coverage | below 92% | below 88% | coverage given | printed/realized | distance 50%, 90% | printed/plain |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- | ---: |",
-    ]
-    keys = sorted({(MODELS.index(cell["model"]), cell["n"], cell["epsilon"]) for cell in cells})
-    for model, n, epsilon in keys:
-        chosen = [cell for cell in cells if (cell["model"], cell["n"], cell["epsilon"]) == (MODELS[model], n, epsilon)]
-        refused = sum("refused" in cell for cell in chosen)
-        slopes = list_slopes(chosen)
-        if not slopes:
-            lines.append(f"| {MODELS[model]} | {n:,} | {epsilon:g} | {len(chosen)} ({refused}) | | | | | | | | | | | |")
-            continue
-        judged = [slope for slope in slopes if slope.used_share >= MIN_USED_SHARE]
-        coverage = np.array([slope.get("coverage") for slope in judged])
-        low = np.array([slope.low_line for slope in judged])
-        reached = np.mean([cell["share_reached"] for cell in chosen if "refused" not in cell])
-        lines.append(
-            f"| {MODELS[model]} | {n:,} | {epsilon:g} | {len(chosen)} ({refused}) | {len(slopes)} "
-            f"| {np.mean([slope.get('share_given') for slope in slopes]):.2f} | {reached:.2f} | {len(judged)} "
-            f"| {_number(coverage.mean() if judged else math.nan, 3)} "
-            f"| {_percent(coverage < 0.92)} | {_percent(coverage < low)} | {_number(_mean_of(slopes, 'coverage_given'), 3)} "
-            f"| {_quantiles(judged, 'printed_over_realized', (0.1, 0.5, 0.9))} | {_quantiles(slopes, 'distance', (0.5, 0.9))} "
-            f"| {_quantiles(judged, 'printed_over_plain', (0.5,))} |"
-        )
-    return lines
-
-
-def _failures(cells: Sequence[dict[str, Any]]) -> list[str]:
-    lines = [
-        "Slopes that are judged and cover less than 88% by more than two standard errors. Bias, printed and spread in plain",
-        "standard errors.",
-        "",
-        "| group | population | model | n | ε | slope | coverage | samples | bias | printed | spread | specification | limited |",
-        "| --- | --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for slope in list_slopes(cells):
-        if slope.used_share >= MIN_USED_SHARE and slope.get("coverage") < slope.low_line:
-            cell = slope.cell
-            lines.append(
-                f"| {cell['group']} | {cell['population']} | {cell['model']} | {cell['n']:,} | {cell['epsilon']:g} | {cell['names'][slope.number]} "
-                f"| {slope.get('coverage'):.2f} | {slope.get('used'):.0f} | {slope.get('bias'):+.2f} | {slope.get('printed_over_plain'):.2f} "
-                f"| {slope.get('spread_over_plain'):.2f} | {cell['specification']:.1f} | {cell['limited']:.2f} |"
-            )
-    return lines if len(lines) > 5 else ["None."]
-
-
-def _too_wide(cells: Sequence[dict[str, Any]]) -> list[str]:
-    lines = [
-        f"Share of judged slopes whose printed standard error exceeds the realized one by a factor above {TOO_WIDE}.",
-        "",
-        "| model | n | ε | share | populations with the most |",
-        "| --- | ---: | ---: | ---: | --- |",
-    ]
-    keys = sorted({(MODELS.index(cell["model"]), cell["n"], cell["epsilon"]) for cell in cells})
-    for model, n, epsilon in keys:
-        chosen = [
-            slope
-            for slope in list_slopes(cells)
-            if (slope.cell["model"], slope.cell["n"], slope.cell["epsilon"]) == (MODELS[model], n, epsilon)
-            and slope.used_share >= MIN_USED_SHARE
-        ]
-        wide = [slope for slope in chosen if slope.get("printed_over_realized") > TOO_WIDE]
-        counts: dict[str, int] = {}
-        for slope in wide:
-            counts[slope.cell["population"]] = counts.get(slope.cell["population"], 0) + 1
-        most = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda pair: -pair[1])[:4])
-        if chosen:
-            lines.append(f"| {MODELS[model]} | {n:,} | {epsilon:g} | {len(wide) / len(chosen):.2f} | {most} |")
-    return lines
-
-
-def _withheld(cells: Sequence[dict[str, Any]]) -> list[str]:
-    lines = [
-        "Cells of n = 10,000 that are refused, whose estimand is named in at least a fifth of the samples, or in which at least a",
-        "fifth of the intervals of a slope are withheld; at ε = 1, counts at ε = 3.",
-        "",
-        "| group | population | model | n | ε | named | slopes withheld (share of samples) |",
-        "| --- | --- | --- | ---: | ---: | ---: | --- |",
-    ]
-    shown = [
-        cell
-        for cell in cells
-        if cell["n"] == 10_000 and cell["epsilon"] == (3.0 if cell["model"] == "poisson" else 1.0)
-    ]
-    for cell in sorted(shown, key=lambda cell: (cell["group"], cell["model"], cell["population"])):
-        head = f"| {cell['group']} | {cell['population']} | {cell['model']} | {cell['n']:,} | {cell['epsilon']:g} "
-        if "refused" in cell:
-            lines.append(f"{head}| refused | all |")
-            continue
-        withheld = {cell["names"][index]: 1.0 - cell["share_given"][index] for index in range(cell["d"])}
-        withheld = {name: share for name, share in withheld.items() if share >= 0.2}
-        if withheld or cell["share_reached"] <= 0.8:
-            slopes = ", ".join(f"{name} {share:.2f}" for name, share in withheld.items())
-            lines.append(f"{head}| {1.0 - cell['share_reached']:.2f} | {slopes} |")
-    return lines if len(lines) > 5 else ["Nothing."]
-
-
-def _education(cells: Sequence[dict[str, Any]]) -> list[str]:
-    name, model, n = CPS_EDUCATION
-    chosen = {
-        cell["epsilon"]: cell
-        for cell in cells
-        if (cell["population"], cell["model"], cell["n"]) == CPS_EDUCATION and "refused" not in cell
-    }
-    if not any(epsilon in chosen for epsilon in CPS_EPSILONS):
-        return [
-            f"Not run: `--only {name} --models {model} --n {n} --epsilon {' '.join(f'{e:g}' for e in CPS_EPSILONS)}`."
-        ]
-    lines = [
-        f"Slope of log wage in years of education ({name}, n = {n:,}), the same samples at each ε. Distances, bias and printed",
-        "standard errors in standard errors of the same sample's OLS. Agreement: share of the samples in which the estimate is",
-        "within 1.96 standard errors of the privacy noise of both estimates from that of the largest ε.",
-        "",
-        "| ε | distance | bias | printed | printed for privacy | coverage | agreement |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    samples = min(len(cell["education"]["estimate"]) for cell in chosen.values())
-    last = {part: values[:samples] for part, values in chosen[max(chosen)]["education"].items()}
-    for epsilon, cell in sorted(chosen.items()):
-        slope = Figure(cell, cell["names"].index("educ_years"))
-        values = {part: np.array(cell["education"][part][:samples]) for part in cell["education"]}
-        noise = np.hypot(values["privacy"], np.array(last["privacy"]))
-        agreement = np.mean(np.abs(values["estimate"] - np.array(last["estimate"])) <= 1.96 * noise)
-        lines.append(
-            f"| {epsilon:g} | {slope.get('distance'):.2f} | {slope.get('bias'):+.2f} | {slope.get('printed_over_plain'):.2f} "
-            f"| {slope.get('privacy_over_plain'):.2f} | {slope.get('coverage_given'):.2f} | {agreement:.2f} |"
-        )
-    return lines
-
-
-def _quantiles(slopes: Sequence[Figure], name: str, levels: Sequence[float]) -> str:
-    values = np.array([slope.get(name) for slope in slopes])
-    values = values[np.isfinite(values)]
-    return ", ".join(f"{value:.2f}" for value in np.quantile(values, levels)) if len(values) else "-"
-
-
-def _mean_of(slopes: Sequence[Figure], name: str) -> float:
-    values = np.array([slope.get(name) for slope in slopes if slope.get("share_given") >= MIN_USED_SHARE])
-    values = values[np.isfinite(values)]
-    return float(values.mean()) if len(values) else math.nan
-
-
-def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "-"
-
-
-def _percent(marks: np.ndarray) -> str:
-    return f"{100.0 * marks.mean():.1f}%" if len(marks) else "-"
-
-
 def main() -> None:
     """Run the study, or summarize its file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -580,23 +382,29 @@ def main() -> None:
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0])
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after this time; run again to go on")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=[], help="parts that the population's name contains")
     parser.add_argument("--out", type=Path, default=Path("regression_coverage.jsonl"))
     parser.add_argument("--raw", type=Path, help="folder for the results of every sample, for diagnosis")
     parser.add_argument("--compiled", type=Path, help="folder in which compiled programs are kept between runs")
     parser.add_argument("--summary", type=Path, nargs="+", help="files of cells to summarize")
+    parser.add_argument(
+        "--deciding", type=Path, help="file of the rows that decide each slope: written, or read for a summary"
+    )
     parser.add_argument("--note", default="", help="what the page is to say about how the cells were measured")
     parser.add_argument("--page", type=Path, default=RESULTS, help="page that the summary is written to")
     options = parser.parse_args()
     if options.summary:
-        page = summarize([cell for path in options.summary for cell in read_cells(path)], options.note)
+        cells = [cell for path in options.summary for cell in read_cells(path)]
+        deciding = json.loads(options.deciding.read_text(encoding="utf-8")) if options.deciding else {}
+        page = summarize(cells, options.note, deciding)
         options.page.write_text(page, encoding="utf-8")
         print(page)
         return
     if options.populations is None:
         raise SystemExit("No folder of populations is named.\nPass --populations FOLDER or set ONEDRAW_POPULATIONS.")
-    run_study(options)
+    find_deciding_rows(options) if options.deciding else run_study(options)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import onedraw as od
 from onedraw.data import Records, Schema, read
 from onedraw.data.columns import Numbers, Wanted
 from onedraw.data.tables import Part, Table
-from onedraw.mechanisms import PerturbedMode, calibrate
+from onedraw.methods import PerturbedMode, calibrate
 from onedraw.models import ColumnQuantiles, Gaussian, Logistic, schema_features
 
 COLUMNS, FEW = 10, 2
@@ -150,7 +150,7 @@ def statistics(path: Path, rounds: int = 5) -> None:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from onedraw.mechanisms import AddedNoise, ExponentialQuantiles
+    from onedraw.methods import AddedNoise, ExponentialQuantiles
     from onedraw.models.tables.category_table import CategoryTable
     from onedraw.models.tables.number_table import NumberTable
 
@@ -173,7 +173,7 @@ def statistics(path: Path, rounds: int = 5) -> None:
 
 def fit(records: Records) -> str:
     model = Logistic(**schema_features(records.schema, "y"), scaled=True, loss="exp-linear", prior=Gaussian(scale=1.0))
-    plan = calibrate(PerturbedMode(intervals=True, pure=False), model, od.ApproxDP(1.0, 1e-6), n=records.n)
+    plan = calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(1.0, 1e-6), n=records.n)
     found: list[Any] = []
     wall, cpu = timed(lambda: found.append(od.release(plan, records, random_state=1)))
     return f"{found[0].diagnostics['passes']} passes, {wall:.1f} s wall, {cpu:.1f} s CPU, {memory():,} MB"

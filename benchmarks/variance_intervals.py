@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms import CenteredNoise, Plan
+from onedraw.methods import CenteredNoise, Plan
+from onedraw.methods.added_noise.intervals import table_interval
+from onedraw.methods.added_noise.run import CenteredSums, NoisySums
+from onedraw.methods.added_noise.variance_intervals import variance_interval
 from onedraw.models import NumberTable
 from onedraw.planning import ColumnQuestion
-from onedraw.release.intervals.tables import table_interval
-from onedraw.release.intervals.variances import variance_interval
-from onedraw.samplers import CenteredSums, NoisySums, seeded_generator
+from onedraw.samplers import seeded_generator
 
 RESULTS = Path(__file__).parent / "results"
 RUNS, LEVEL, SEED = 1000, 0.95, 20261119

@@ -31,12 +31,12 @@ from experiments.many_minima import minima
 from onedraw.arrays import Array, Integers
 from onedraw.data.sums import block_rows, check_room, weights
 from onedraw.errors import WrongCall
+from onedraw.methods.perturbed_mode.run import Stages
 from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
 from onedraw.models.fit.problem import PARTS, FitTarget, Published
 from onedraw.models.fit.sums import Objective
 from onedraw.models.sums.exact_sums import Scaled
 from onedraw.plans import Plan, Potential
-from onedraw.samplers.fit import Stages
 from onedraw.samplers.hamiltonian import HMC, HMCSettings, hmc_chain
 from onedraw.samplers.laplace import LaplaceApproximation, laplace_approximations, stacked
 from onedraw.samplers.noise import Noise
@@ -66,7 +66,7 @@ def fit_many(plan: Plan, X: Any, y: Any, seeds: Sequence[int]) -> Published:
 
 
 def _stages(target: Any, seed: int) -> Stages:
-    return Stages(target, Noise(np.random.default_rng(seed), pure=target.problem.pure))
+    return Stages(target, Noise(np.random.default_rng(seed), pure=True))
 
 
 def _on_cores(plan: Plan, rows: Any, responses: Any, seeds: Sequence[int]) -> list[Published]:

@@ -1,4 +1,6 @@
-"""What every test shares: one cache of compiled programs, and a PostgreSQL server where one is asked for.
+"""What every test shares: one cache of compiled programs, a PostgreSQL server where one is asked for, and seeds.
+
+Seeds of the statistical tests are fresh on every run, printed on failure, and set by ONEDRAW_TEST_SEED.
 
 The workers of a run, the commands they start and the runs that follow compile a program once between them. JAX does not
 write an entry atomically: what is met half written is compiled again, with a warning that is let pass (pyproject.toml).
@@ -9,9 +11,13 @@ took up to thirty times the processor seconds of the products.
 Temporary folders lie in memory where there is room: ledgers wait for the disk at every entry, thousands of times in a run.
 """
 
+import hashlib
 import os
+import secrets
 import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.postgresql_server import postgresql  # noqa: F401  (a fixture)
 
@@ -30,6 +36,16 @@ def in_memory() -> bool:
 
 if in_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's own name for where its folders lie
+
+
+ROOT_SEED = int(os.environ.get("ONEDRAW_TEST_SEED") or secrets.randbits(63))
+
+
+@pytest.fixture
+def test_seed(request: pytest.FixtureRequest) -> int:
+    """A seed of this test's own, so that tests do not share their luck."""
+    print(f"to repeat this run: ONEDRAW_TEST_SEED={ROOT_SEED}")
+    return int.from_bytes(hashlib.sha256(f"{ROOT_SEED} {request.node.nodeid}".encode()).digest()[:8], "little")
 
 
 FIRST_REVIEWED = "da2a7c6"

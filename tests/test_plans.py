@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onedraw.errors import CountMismatch, OnedrawError, PromiseRefused
-from onedraw.mechanisms import Concentrated, Diffused, Direct, Plan, Request, calibrate, plan_from_dict
+from onedraw.methods import Concentrated, Diffused, Direct, Plan, Request, calibrate, plan_from_dict
 from onedraw.models import (
     BetaBernoulli,
     DirichletCategorical,

@@ -2,21 +2,105 @@
 
 import ast
 import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+SHARED_FOLDER = "onedraw.methods.draws"
+"""The one folder of methods that is no method: what draws say of their own uncertainty."""
 
-def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+ALLOWED = {
+    'if isinstance(mechanism, Mapping) and "proven" not in mechanism:',  # a stored dictionary of an earlier release
+    "if not isinstance(self.mechanism, str):",  # an estimator's option, which may be a name
+}
+
+
+CONTRACTS = (sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()", "--no-cache")
+
+
+def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | environment
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
 
 
 def test_imports_go_downward_only():
-    result = run(sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()", "--no-cache")
+    result = run(*CONTRACTS)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """Copy the package and its contracts, to be broken."""
+    root = tmp_path_factory.mktemp("rooms")
+    shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", root)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("file", "planted", "contract"),
+    [
+        ("report/page.py", "onedraw.methods.quantiles.intervals", "Upper packages ask a method"),
+        ("planning/choice.py", "onedraw.methods.fit", "Upper packages ask a method"),
+        ("methods/moments/mechanism.py", "onedraw.methods.gibbs.mechanism", "No method imports another method"),
+        ("methods/measured/run.py", "onedraw.methods.perturbed_mode.run", "No method imports another method"),
+        ("methods/draws/law.py", "onedraw.methods.candidates.layout", "What methods share imports no method"),
+    ],
+)
+def test_an_import_of_a_methods_own_module_is_caught(copied, file, planted, contract):
+    path = copied / "src" / "onedraw" / file
+    before = path.read_text(encoding="utf-8")
+    path.write_text(f"{before}\n\ndef planted():\n    import {planted}\n", encoding="utf-8")
+    try:
+        found = run(*CONTRACTS, cwd=copied, PYTHONPATH=str(copied / "src"))
+    finally:
+        path.write_text(before, encoding="utf-8")
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert re.search(rf"^{contract}[^.]*? BROKEN", found.stdout, re.M), found.stdout
+
+
+def test_contracts_name_every_method_and_all_that_methods_share():
+    """A new folder must not be forgotten."""
+    methods = ROOT / "src" / "onedraw" / "methods"
+    folders = {f"onedraw.methods.{path.parent.name}" for path in methods.glob("*/__init__.py")} - {SHARED_FOLDER}
+    files = {f"onedraw.methods.{path.stem}" for path in methods.glob("*.py")} - {"onedraw.methods.__init__"}
+    contracts = {
+        one["name"].partition(",")[0]: one
+        for one in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+            "contracts"
+        ]
+    }
+    shared = contracts["What methods share imports no method"]
+    assert set(contracts["Upper packages ask a method through its mechanism"]["forbidden_modules"]) == folders
+    assert set(contracts["No method imports another method"]["modules"]) == folders
+    assert set(shared["forbidden_modules"]) == folders
+    assert set(shared["source_modules"]) == files | {SHARED_FOLDER}
+
+
+UPPER = ("release", "planning", "report", "estimators", "cli")
+
+
+def test_upper_packages_do_not_ask_what_class_a_mechanism_has_or_read_its_numbers():
+    """They ask the mechanism, so that one of another package is served in the same way."""
+    decides = re.compile(
+        r"isinstance\([^()]*mechanism,|type\([^()]*mechanism\) (?:is|==|in) |(?<!certificate\.)(?<!self\.)mechanism\.name\b|\.requires\b|\.parameters(?:\[|\.get\()"
+    )
+    found = [
+        f"{path.name}: {line.strip()}"
+        for package in UPPER
+        for path in sorted((ROOT / "src" / "onedraw" / package).glob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if decides.search(line) and line.strip() not in ALLOWED
+    ]
+    assert found == []
 
 
 def imports_of(path: Path) -> list[ast.Import | ast.ImportFrom]:

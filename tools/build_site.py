@@ -26,7 +26,6 @@ PLACES = {
     "docs/figures/": "source/docs/figures/",
     "docs/": "",
     "src/onedraw/baselines/": "theorems/",
-    "src/onedraw/mechanisms/": "theorems/",
     "src/onedraw/planning/": "theorems/",
     "src/onedraw/privacy/": "theorems/",
     "benchmarks/results/": "results/",
@@ -59,7 +58,7 @@ def gather(pages: Path) -> None:
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(ROOT / "docs" / "assets", pages / "assets")
     waiting = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
-    waiting += [*(ROOT / "docs").glob("*.md"), *(ROOT / "src/onedraw").glob("*/*.md")]
+    waiting += [*(ROOT / "docs").glob("*.md"), *(ROOT / "src/onedraw").rglob("*.md")]
     for notebook in (ROOT / "docs").glob("*.ipynb"):
         shutil.copy(notebook, pages)
         (pages / place_of(notebook)).write_text(run_notebook.page(run_notebook.read(notebook)), encoding="utf-8")
@@ -80,9 +79,11 @@ def gather(pages: Path) -> None:
 
 
 def place_of(source: Path) -> Path:
-    """Where a file of the repository stands on the site."""
+    """Where a file of the repository stands on the site; a method's proof.md under the name of the method."""
     name = source.relative_to(ROOT).as_posix()
     beginning = next((folder for folder in PLACES if name.startswith(folder)), None)
+    if name.startswith("src/onedraw/methods/") and source.suffix == ".md":
+        return Path("theorems", f"{source.parent.name if source.name == 'proof.md' else source.stem}.md")
     if beginning is not None and (source.suffix == ".md" or is_asset(source)):
         return Path(PLACES[beginning] + name.removeprefix(beginning))
     if source.suffix == ".ipynb":

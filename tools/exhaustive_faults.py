@@ -201,7 +201,7 @@ def prepare_resume(owner: str, name: str) -> Callable[[Place, Shim], list[str]]:
 
     def prepare(place: Place, shim: Shim) -> list[str]:
         from onedraw.ledger import Ledger
-        from onedraw.samplers.noisy_sums import NoisySums
+        from onedraw.methods.added_noise.run import NoisySums
 
         def die(*_: Any, **__: Any) -> None:
             os.kill(os.getpid(), signal.SIGKILL)

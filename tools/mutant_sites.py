@@ -21,7 +21,9 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-PACKAGES = ("privacy", "mechanisms", "models", "release", "ledger", "data")
+PACKAGES = ("privacy", "methods", "models", "release", "ledger", "data")
+EARLIER = {"methods": "mechanisms"}
+"""What a package was called in commits from before it moved."""
 
 TURNED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -60,6 +62,11 @@ class Candidate:
     mutants: tuple[str, ...]
 
 
+def names_of(package: str) -> list[str]:
+    """List what a package is and was called."""
+    return [package, *([EARLIER[package]] if package in EARLIER else [])]
+
+
 def draw(sources: Mapping[str, str], seed: int, count: int) -> dict[int, Site]:
     """Draw `count` sites, as many from each package, uniformly over the package's candidates."""
     generator = random.Random(seed)
@@ -67,7 +74,7 @@ def draw(sources: Mapping[str, str], seed: int, count: int) -> dict[int, Site]:
     for index, package in enumerate(PACKAGES):
         pool = []
         for path in sorted(sources):
-            if path.startswith(f"src/onedraw/{package}/"):
+            if path.startswith(tuple(f"src/onedraw/{name}/" for name in names_of(package))):
                 pool += [(path, *numbered) for numbered in numbered_candidates(sources[path])]
         size = count // len(PACKAGES) + (index < count % len(PACKAGES))
         for path, candidate, original, ordinal in generator.sample(pool, size):

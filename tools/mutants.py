@@ -46,6 +46,7 @@ def main() -> int:
             print(f"{number:3} {site.path}:{site.function}: {site.kind}: {site.original} -> {site.mutant}")
         return 0
     results = Results(wanted.results, wanted)
+    moved = moved_since(wanted.commit)
     left = [number for number in drawn if wanted.again or str(number) not in results.outcomes]
     with tempfile.TemporaryDirectory() as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
@@ -55,7 +56,7 @@ def main() -> int:
         def examine(number: int) -> None:
             tree = trees.get()
             try:
-                results.add(number, drawn[number], outcome(tree, drawn[number], wanted.limit))
+                results.add(number, drawn[number], outcome(tree, drawn[number], moved, wanted.limit))
             finally:
                 trees.put(tree)
 
@@ -85,9 +86,15 @@ def is_wanted(only: list[str] | None, number: int, site: mutant_sites.Site) -> b
 
 def sources_at(commit: str) -> dict[str, str]:
     """Read the Python files of the six packages as they were at `commit`."""
-    folders = [f"src/onedraw/{package}" for package in mutant_sites.PACKAGES]
+    folders = [f"src/onedraw/{name}" for package in mutant_sites.PACKAGES for name in mutant_sites.names_of(package)]
     names = git("ls-tree", "-r", "--name-only", commit, *folders).splitlines()
     return {name: git("show", f"{commit}:{name}") for name in names if name.endswith(".py")}
+
+
+def moved_since(commit: str) -> dict[str, str]:
+    """Map files as they were called at `commit` to what git finds them called now."""
+    rows = git("diff", "-M40%", "--diff-filter=R", "--name-status", commit, "--", "src/onedraw").splitlines()
+    return dict(row.split("\t")[1:] for row in rows)
 
 
 def copied_tree(target: Path) -> Path:
@@ -104,14 +111,15 @@ def copied_tree(target: Path) -> Path:
     return target
 
 
-def outcome(tree: Path, site: mutant_sites.Site, limit: int) -> dict[str, object]:
+def outcome(tree: Path, site: mutant_sites.Site, moved: dict[str, str], limit: int) -> dict[str, object]:
     """Plant one fault in `tree`, run its tests and put the file back."""
-    file = tree / site.path
+    path = moved.get(site.path, site.path)
+    file = tree / path
     before = file.read_text("utf-8") if file.exists() else ""
     mutated = mutant_sites.planted(before, site)
     if mutated is None:
         return {"outcome": "gone"}
-    tests = mutant_tests.own_tests(tree, site.path)
+    tests = mutant_tests.own_tests(tree, path)
     start = time.monotonic()
     try:
         replace(file, mutated)

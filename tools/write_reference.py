@@ -55,8 +55,10 @@ ROOMS = {
             "schema_features",
         ),
     ),
-    "mechanisms": ("Mechanisms", "Which theorem makes a draw private; `calibrate` takes no data.", ()),
-    "methods.fit": ("Methods", "The default fit of regressions.", ()),
+    "methods": (
+        "Mechanisms", "Which theorem makes a draw private; `calibrate` takes no data.", ("Mechanism", "plan_from_dict"),
+    ),
+    "methods.fit": ("The fit", "The default fit of regressions.", ()),
     "methods.clipped_gradients": ("Methods for prediction", "Predictors without intervals, by name.", ()),
     "plans": ("Plans", "A theorem's bounds and a budget, turned into what will be drawn.", ()),
     "release": ("Releasing and verifying", "The one function that lets a draw out.", ("interval",)),
@@ -65,7 +67,7 @@ ROOMS = {
     "samplers": (
         "Samplers",
         "How a draw is made, and how exact it is: `od.samplers.…`. The default is chosen from public numbers.",
-        ("default_sampler", "Exact", "Selection", "Perfect", "LastIterateLangevin", "Proximal", "Langevin", "NUTS", "HMC"),
+        ("default_sampler", "Exact", "Perfect", "LastIterateLangevin", "Proximal", "Langevin", "NUTS", "HMC"),
     ),
     "planning": (
         "Planning",

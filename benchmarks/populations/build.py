@@ -1,7 +1,8 @@
 """Build the populations of the coverage study: real tables chosen by a rule, given tables, and simulated ones.
 
     python benchmarks/populations/build.py --to FOLDER --packages FOLDER      # one .npz per population, and index.json
-    python benchmarks/populations/build.py --to FOLDER --packages FOLDER --list      # writes tables.json too
+    python benchmarks/populations/build.py --to FOLDER --packages FOLDER --list      # writes tables.json and fresh.json too
+    python benchmarks/populations/build.py --to FOLDER --packages FOLDER --only fresh --list      # fresh.json alone
 
 The folders can be named by ONEDRAW_POPULATIONS and ONEDRAW_PACKAGES instead; ONEDRAW_DATA names the folder of the given
 tables. Nothing of a table is kept in the repository. The rule is in rule.md.
@@ -19,14 +20,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from fits import fit_linear, fit_logistic, fit_median, fit_poisson
+from fresh import fresh_populations
 from given import FOLDER as GIVEN_FOLDER
 from given import given_populations
-from rule import Dropped, Population, complete_rows, populations_of
+from rule import Dropped, Population, choose_populations, complete_rows
 from simulated import simulated_populations
 from sources import read_tables
 from splits import drop_duplicates, split
 
 TABLES = Path(__file__).parent / "tables.json"
+FRESH_TABLES = Path(__file__).parent / "fresh.json"
 FITS = {"linear": fit_linear, "median": fit_median, "logistic": fit_logistic, "poisson": fit_poisson}
 
 
@@ -45,21 +48,7 @@ def rule_populations(packages: Path) -> tuple[list[Population], dict[str, str]]:
             dropped[name] = str(clause)
     given = {path.name: pd.read_csv(path) for path in sorted(GIVEN_FOLDER.glob("*.csv*")) if "mnist" not in path.name}
     dropped |= drop_duplicates(raw, given)
-    chosen: list[Population] = []
-    for name, table in tables.items():
-        if name in dropped:
-            continue
-        try:
-            populations, clauses = populations_of(name, sources[name], table)
-        except Dropped as clause:
-            dropped[name] = str(clause)
-            continue
-        for clause in clauses:
-            label, _, reason = clause.partition(": ")
-            dropped[label] = reason
-        for population in populations:
-            population.table = name
-        chosen += populations
+    chosen = choose_populations(tables, sources, dropped)
     groups = split({population.table: tables[population.table] for population in chosen})
     for population in chosen:
         population.group = groups[population.table]
@@ -113,11 +102,11 @@ def index(populations: Iterable[Population]) -> dict[str, dict[str, object]]:
     }  # fmt: skip
 
 
-def write_list(populations: list[Population], dropped: dict[str, str]) -> None:
-    """Write tables.json: one line for each population and each table left out."""
+def write_list(path: Path, populations: list[Population], dropped: dict[str, str]) -> None:
+    """Write a list: one line for each population and each table left out."""
     entries = ",\n".join(f"  {json.dumps(describe(population))}" for population in populations)
     left_out = ",\n".join(f"  {json.dumps(name)}: {json.dumps(clause)}" for name, clause in sorted(dropped.items()))
-    TABLES.write_text(f'{{"populations": [\n{entries}\n],\n"left_out": {{\n{left_out}\n}}}}\n', encoding="utf-8")
+    path.write_text(f'{{"populations": [\n{entries}\n],\n"left_out": {{\n{left_out}\n}}}}\n', encoding="utf-8")
 
 
 def main() -> None:
@@ -129,13 +118,13 @@ def main() -> None:
     parser.add_argument(
         "--packages", type=Path, default=os.environ.get("ONEDRAW_PACKAGES"), help="folder of the wheels"
     )
-    parser.add_argument("--list", action="store_true", help="write tables.json")
-    parser.add_argument("--only", choices=["given", "simulated", "rule"], help="build one part")
+    parser.add_argument("--list", action="store_true", help="write tables.json and fresh.json")
+    parser.add_argument("--only", choices=["given", "simulated", "rule", "fresh"], help="build one part")
     options = parser.parse_args()
     if options.to is None or options.packages is None:
         parser.error("name the folders: --to and --packages")
-    if options.list and options.only:
-        parser.error("--list needs all parts: leave out --only")
+    if options.list and options.only not in (None, "fresh"):
+        parser.error("--list needs all parts: leave out --only, or name fresh")
     options.to.mkdir(parents=True, exist_ok=True)
     populations: list[Population] = []
     dropped: dict[str, str] = {}
@@ -146,15 +135,20 @@ def main() -> None:
     if options.only in (None, "rule"):
         chosen, dropped = rule_populations(options.packages)
         populations += chosen
-    for population in populations:
+    fresh: list[Population] = []
+    if options.only in (None, "fresh"):
+        fresh, fresh_dropped = fresh_populations(options.packages)
+    for population in (*populations, *fresh):
         fit_truth(population)
         write(population, options.to)
         print(population.group, population.name, population.X.shape, population.models, flush=True)
     path = options.to / "index.json"
     known = json.loads(path.read_text(encoding="utf-8")) if options.only and path.is_file() else {}
-    path.write_text(json.dumps(known | index(populations), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(known | index((*populations, *fresh)), indent=1) + "\n", encoding="utf-8")
+    if options.list and options.only is None:
+        write_list(TABLES, populations, dropped)
     if options.list:
-        write_list(populations, dropped)
+        write_list(FRESH_TABLES, fresh, fresh_dropped)
 
 
 if __name__ == "__main__":

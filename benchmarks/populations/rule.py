@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -309,3 +310,23 @@ def populations_of(name: str, source: str, table: pd.DataFrame) -> tuple[list[Po
             except Dropped as clause:
                 clauses.append(f"{label}: {clause}")
     return populations, clauses
+
+
+def choose_populations(
+    tables: Mapping[str, pd.DataFrame], sources: Mapping[str, str], dropped: dict[str, str]
+) -> list[Population]:
+    """Return the populations of the tables that are not dropped; the clauses that drop others are added to ``dropped``."""
+    chosen: list[Population] = []
+    for name, table in tables.items():
+        if name in dropped:
+            continue
+        try:
+            populations, clauses = populations_of(name, sources[name], table)
+        except Dropped as clause:
+            dropped[name] = str(clause)
+            continue
+        dropped |= dict(clause.split(": ", 1) for clause in clauses)
+        for population in populations:
+            population.table = name
+        chosen += populations
+    return chosen

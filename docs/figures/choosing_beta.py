@@ -21,7 +21,7 @@ import numpy as np
 from scipy import optimize
 
 import onedraw as od
-from onedraw.mechanisms.beta_design import ReferenceDesign
+from onedraw.models.likelihood.reference_design import ReferenceDesign
 
 ASSET = Path(__file__).parents[1] / "assets" / "choosing-beta.png"
 FLOOR = 0.01

@@ -57,7 +57,7 @@ def subset(X: Array, labels: Array, n: int) -> tuple[Array, Array]:
 def plan_of(method: str, n: int, epsilon: float) -> Any:
     """What each method draws, as the paper has it and corrected: pure ε, and (ε, 10⁻⁵) for Minami. Minami corrected is the largest
     weight that is true, rule "gdp"; output perturbation corrected has Laplace noise for the true sensitivity (errata 16 and 2)."""
-    mechanisms: dict[str, Callable[[], od.mechanisms.Mechanism]] = {
+    mechanisms: dict[str, Callable[[], od.methods.Mechanism]] = {
         "jewson": lambda: od.BetaDivergence(rule="jewson"),
         "optimal": lambda: od.BetaDivergence(rule="optimal"),
         "minami": lambda: od.Gibbs(rule="corollary8", as_published=True),

@@ -1,6 +1,6 @@
 """What a Gibbs draw's error will look like for large n: its covariance, before it is made.
 
-Source: Minami et al. (NIPS 2016), supplement C.1, Theorem 16, and mathematics.md §8. The minimiser θ̂ of the summed
+Source: Minami et al. (NIPS 2016), supplement C.1, Theorem 16. The minimiser θ̂ of the summed
 loss has covariance H⁻¹KH⁻¹/n around the truth, the draw of weight w has covariance (wH)⁻¹/n around θ̂ (not around θ₀,
 as (C.3) prints: errata 23), and the two add:
 

@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass
 
 from onedraw.errors import InvalidBudget, InvalidModel
-from onedraw.mechanisms.convex_bounds import Curvature, gdp_promise, gdp_weight
+from onedraw.methods.convex_bounds import Curvature, gdp_promise, gdp_weight
 from onedraw.privacy import GaussianDP, Promise
 from onedraw.privacy.numbers import down, positive, positive_integer, probability, up
 

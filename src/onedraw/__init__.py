@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         errors,
         estimators,
         ledger,
-        mechanisms,
+        methods,
         models,
         planning,
         privacy,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         evaluate,
     )
     from onedraw.ledger import Ledger
-    from onedraw.mechanisms import (
+    from onedraw.methods import (
         AddedNoise,
         BarkerPath,
         BetaDivergence,
@@ -68,11 +68,12 @@ if TYPE_CHECKING:
         NoisyGradient,
         PerturbedMode,
     )
+    from onedraw.methods.base import calibrate  # planning wraps calibrate, and editors show the wrapped one
     from onedraw.methods.clipped_gradients import ClippedGradients
     from onedraw.methods.fit import AveragedSteps
     from onedraw.models import Gaussian, NormalInverseGamma
     from onedraw.planning import plan
-    from onedraw.plans import Plan, calibrate  # planning wraps calibrate, and editors show the wrapped one
+    from onedraw.plans import Plan
     from onedraw.privacy import (
         ZCDP,
         ApproxDP,
@@ -90,14 +91,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = (
-    "privacy", "data", "models", "mechanisms", "samplers", "ledger", "planning", "audit", "estimators", "baselines", "report", "errors",
+    "privacy", "data", "models", "methods", "samplers", "ledger", "planning", "audit", "estimators", "baselines", "report", "errors",
 )  # fmt: skip
 
 # room → its names that are public here too
 _NAMES = {
     "privacy": ("PureDP", "ApproxDP", "BoundedRange", "ZCDP", "GaussianDP", "RenyiDP", "Composed", "compose", "Guarantee"),
     "data": ("Schema", "Records", "DatabaseTable", "read"),
-    "mechanisms": (
+    "methods": (
         "AddedNoise", "Direct", "Diffused", "Concentrated", "Gibbs", "NoisyGradient", "BarkerPath", "Measured", "BetaDivergence",
         "Candidates", "ExponentialQuantiles", "PerturbedMode",
     ),
@@ -122,6 +123,6 @@ __all__ = [
     "ExponentialQuantiles", "Gaussian", "GaussianDP", "Gibbs", "Guarantee", "Ledger", "Measured", "NoisyGradient",
     "NormalInverseGamma", "PerturbedMode", "Plan", "PureDP", "Records", "Release", "RenyiDP", "Schema",
     "__version__", "audit", "baselines", "calibrate", "choose", "compose", "data", "errors", "estimators",
-    "evaluate", "ledger", "load", "mechanisms", "models", "plan", "planning", "privacy", "read", "release",
+    "evaluate", "ledger", "load", "methods", "models", "plan", "planning", "privacy", "read", "release",
     "report", "samplers", "verify",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""From error counts to lower bounds: the formula of mathematics.md §7, its edges, and the published one that is wrong."""
+"""From error counts to lower bounds: the formula, its edges, and the published one that is wrong."""
 
 import math
 

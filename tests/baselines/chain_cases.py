@@ -15,8 +15,8 @@ import onedraw as od
 from onedraw.baselines.dp_hmc import NoisyLeapfrog, PublicMomenta
 from onedraw.baselines.multi_proposal import OneOfMany
 from onedraw.baselines.penalty import BEST, PenaltyTest
-from onedraw.mechanisms.barker_path import Barker
-from onedraw.mechanisms.chain_kernel import PublicStep
+from onedraw.methods.private_chain.barker_path import Barker
+from onedraw.methods.private_chain.kernel import PublicStep
 from onedraw.models.public_directions import PublicDirections
 from onedraw.models.sums.loss_changes import BITS
 

@@ -14,7 +14,7 @@ from onedraw.audit.cases import cases, examine
 from onedraw.baselines import AdaOPS
 from onedraw.baselines.ada_ops import AdaptiveDraw, raised
 from onedraw.baselines.regression_sums import RegressionSums
-from onedraw.mechanisms import plan_from_dict
+from onedraw.methods import plan_from_dict
 from tests.baselines.cases import ODD, linear_records
 
 PRIOR = od.Gaussian(scale=1.0, radius=5.0)

@@ -12,7 +12,7 @@ from onedraw.audit.cases import case_for, cases, examine, smallest_caught_factor
 from onedraw.baselines import AdaSSP
 from onedraw.baselines.ada_ssp import NoisyRegressionSums
 from onedraw.baselines.regression_sums import RegressionSums, both_moved
-from onedraw.mechanisms import plan_from_dict
+from onedraw.methods import plan_from_dict
 from onedraw.samplers.noise import Noise
 from tests.baselines.cases import ODD, linear_records
 

@@ -10,11 +10,11 @@ import pytest
 import onedraw as od
 from onedraw import baselines
 from onedraw.baselines.dp_hmc import ClippedChanges, GradientRecords, PublicMomenta, kinetic_cost, step_mu
-from onedraw.mechanisms.chain_kernel import PublicStep
-from onedraw.mechanisms.private_chain import repeated
+from onedraw.methods.private_chain.kernel import PublicStep
+from onedraw.methods.private_chain.mechanism import repeated
+from onedraw.methods.private_chain.run import Secret
 from onedraw.models.sums.gradient_sums import row_lattice, steps_of
 from onedraw.models.sums.loss_changes import BITS, LossChanges
-from onedraw.samplers.private_path import Secret
 from onedraw.samplers.randomness import seeded_generator
 from tests.baselines.cases import ODD
 from tests.baselines.chain_cases import MODEL, logistic_records

@@ -7,7 +7,7 @@ from experiments.trainings import sgd, train_many
 import onedraw as od
 from onedraw.baselines import DPSGD, Training, dp_sgd
 from onedraw.errors import CertificateRejected, InvalidModel, MissingExtra, PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms import plan_from_dict
+from onedraw.methods import plan_from_dict
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon
 from tests.baselines.cases import two_class_records as records
 

@@ -20,7 +20,9 @@ from onedraw.baselines import (
     poisson_steps,
 )
 from onedraw.errors import CertificateRejected, PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms import noisy_gradient, path_loss, plan_from_dict
+from onedraw.methods import plan_from_dict
+from onedraw.methods.gibbs import noisy_gradient
+from onedraw.methods.private_chain import path_loss
 from onedraw.privacy.sampled_gaussian import sampled_gaussian_epsilon
 from tests.baselines.cases import two_class_records as records
 

@@ -7,8 +7,8 @@ from scipy import stats
 import onedraw as od
 from onedraw import baselines, models
 from onedraw.baselines.objective_perturbation import TiltedMinimum
-from onedraw.plans import Mechanism
-from onedraw.samplers.noisy_sums import NoisySums
+from onedraw.methods.added_noise.run import NoisySums
+from onedraw.methods.base import Mechanism
 
 PURE, APPROX = od.PureDP(1.0), od.ApproxDP(1.0, 1e-5)
 LOGISTIC = models.Logistic(features=3, bounds=(-1, 1), prior=od.Gaussian(scale=1.0))

@@ -8,13 +8,13 @@ import pytest
 
 import onedraw as od
 from onedraw import baselines
-from onedraw.mechanisms import barker_path
-from onedraw.mechanisms.barker_path import lattice_unit
-from onedraw.mechanisms.chain_kernel import ChainRecords, PublicStep
+from onedraw.methods.private_chain import barker_path
+from onedraw.methods.private_chain.barker_path import lattice_unit
+from onedraw.methods.private_chain.kernel import ChainRecords, PublicStep
+from onedraw.methods.private_chain.run import Secret
 from onedraw.models.public_directions import PublicDirections
 from onedraw.models.sums.loss_changes import BITS
 from onedraw.privacy import BoundedRangeCurve
-from onedraw.samplers.private_path import Secret
 from onedraw.samplers.randomness import seeded_generator
 from tests.baselines.cases import ODD
 from tests.baselines.chain_cases import MODEL, logistic_records
@@ -72,7 +72,7 @@ def test_the_promise_is_a_bounded_range_at_every_step():
 def test_more_proposals_save_steps_and_no_privacy():
     one, many = (plan_of(baselines.MultiProposal(proposals=count)).parameters for count in (1, 60))
     assert many["weight"] / one["weight"] == pytest.approx(2.0 * 60 / 61, rel=0.02)  # (K + 1)/K
-    barker = od.calibrate(od.mechanisms.BarkerPath(), WIDE, BUDGET, n=1000).parameters
+    barker = od.calibrate(od.methods.BarkerPath(), WIDE, BUDGET, n=1000).parameters
     assert barker["weight"] / many["weight"] == pytest.approx(4.0, rel=0.05)  # (d + 2) of 0.5(d + 2) against 0.5
 
 

@@ -15,7 +15,7 @@ from onedraw.baselines import NoiseAware
 from onedraw.baselines.noisy_counts import CountPosterior
 from onedraw.baselines.noisy_totals import SumNoise, TabulatedLaw
 from onedraw.baselines.sufficient_statistics import naive_posterior, sums_of
-from onedraw.mechanisms import plan_from_dict
+from onedraw.methods import plan_from_dict
 from tests.baselines.cases import FAMILIES, N
 
 BUDGETS = [od.PureDP(0.3), od.ApproxDP(1.0, 1e-6), od.ZCDP(0.02), od.GaussianDP(0.5)]

@@ -11,7 +11,7 @@ from onedraw import models
 from onedraw.baselines import NoiseAware
 from onedraw.baselines import noisy_regression as chain
 from onedraw.baselines.noisy_products import ProductSums
-from onedraw.mechanisms import plan_from_dict
+from onedraw.methods import plan_from_dict
 from tests.baselines.cases import ODD
 
 N = 200

@@ -65,7 +65,7 @@ def test_kifer_corrected_has_more_noise_and_a_stronger_ridge_than_published():
 def test_our_perturbed_mode_has_less_noise_than_either_paper_for_the_same_promise():
     """In the same columns, without measuring them and without intervals."""
     model = models.Logistic(features=3, bounds=(-1, 1), scaled=True, prior=PRIOR)
-    ours = od.calibrate(od.mechanisms.PerturbedMode(measured=False, intervals=False), model, PURE, n=1000).parameters
+    ours = od.calibrate(od.methods.PerturbedMode(measured=False, intervals=False), model, PURE, n=1000).parameters
     row = ours["row_bound"]
     for version in VERSIONS:
         theirs = od.calibrate(ObjectivePerturbation(version), model, PURE, n=1000).parameters

@@ -215,7 +215,7 @@ def test_what_no_noise_or_minimum_can_be_made_for_is_refused():
 
 def test_a_mechanism_is_read_back_from_its_dictionary():
     mechanism = OutputPerturbation("laplace", 0.1, as_published=True)
-    assert od.mechanisms.Mechanism.from_dict(mechanism.to_dict()) == mechanism
+    assert od.methods.Mechanism.from_dict(mechanism.to_dict()) == mechanism
 
 
 # ── the audit ────────────────────────────────────────────────────────────────────────────────────────────────

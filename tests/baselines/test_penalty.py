@@ -9,12 +9,12 @@ from scipy import optimize, special
 import onedraw as od
 from onedraw import baselines
 from onedraw.baselines.penalty import BEST, acceptance, accepts_with_penalty, on_lattice
-from onedraw.mechanisms.chain_kernel import ChainRecords, PublicStep
-from onedraw.mechanisms.private_chain import repeated
+from onedraw.methods.private_chain.kernel import ChainRecords, PublicStep
+from onedraw.methods.private_chain.mechanism import repeated
+from onedraw.methods.private_chain.run import Secret
 from onedraw.models.public_directions import PublicDirections
 from onedraw.models.sums.loss_changes import BITS
 from onedraw.privacy import AveragedDirectionsCurve
-from onedraw.samplers.private_path import Secret
 from onedraw.samplers.randomness import secure_generator, seeded_generator
 from tests.baselines.cases import ODD
 from tests.baselines.chain_cases import MODEL, logistic_records

@@ -32,12 +32,13 @@ from typing import Any
 from onedraw import cli
 from onedraw.errors import OnedrawError
 from onedraw.ledger import Ledger
+from onedraw.methods.added_noise.run import NoisySums
+from onedraw.methods.model_choice.run import LossSelection
+from onedraw.methods.quantiles.run import RankSelection
 from onedraw.planning import Asked
 from onedraw.release import verify
 from onedraw.release.certificate import read_certificate
 from onedraw.samplers import Exact
-from onedraw.samplers.noisy_sums import NoisySums
-from onedraw.samplers.selection import LossSelection, RankSelection
 
 LEDGER = "ledger.db"
 DATASET = "patients-2026"

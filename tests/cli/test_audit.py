@@ -89,7 +89,7 @@ FITS = {
 
 def fitted(path, name, budget, n=2000, **options):
     """A fit of even tables, released without a ledger."""
-    from onedraw.mechanisms import PerturbedMode
+    from onedraw.methods import PerturbedMode
 
     model, values = FITS[name]
     plan = od.calibrate(PerturbedMode(**options), model, budget, n=n)
@@ -99,12 +99,12 @@ def fitted(path, name, budget, n=2000, **options):
 
 
 def test_a_released_fit_is_attacked_at_its_own_numbers_and_its_program_replayed(run, tmp_path):
-    plan = fitted(tmp_path / "release.json", "logistic", od.ApproxDP(1.0, 1e-6), pure=False, measured=True)
+    plan = fitted(tmp_path / "release.json", "logistic", od.PureDP(1.0), measured=True)
     code, out, err = run("audit", "release.json", "--effort", "quick", "--json")
     assert code == 0, err
     (case,) = json.loads(out)["cases"]
     assert case["name"] == "perturbed-mode, logistic"
-    assert case["delta"] == 1e-6
+    assert case["delta"] == 0.0
     assert 0.7 < case["exact_epsilon"] < case["promised_epsilon"] <= 1.0
     assert case["departures"] == []
     assert 1.0 < case["smallest_caught_factor"] < 1.6
@@ -112,9 +112,9 @@ def test_a_released_fit_is_attacked_at_its_own_numbers_and_its_program_replayed(
 
 
 def test_a_program_that_departs_from_its_plan_has_exit_code_3(run, tmp_path, monkeypatch):
-    from onedraw.samplers import fit as fitting
+    from onedraw.methods.perturbed_mode import run as fitting
 
-    fitted(tmp_path / "release.json", "logistic", od.ApproxDP(1.0, 1e-6), pure=False, measured=True)
+    fitted(tmp_path / "release.json", "logistic", od.PureDP(1.0), measured=True)
     declared = fitting.Stages._objective
     lax = lambda stages, *given: declared(stages, *given)._replace(certified=float("inf"))  # noqa: E731
     monkeypatch.setattr(fitting.Stages, "_objective", lax)

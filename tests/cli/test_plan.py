@@ -80,7 +80,10 @@ def test_a_path_of_private_decisions_is_planned_by_name_alone(run, no_records):
 
 
 def test_whether_there_will_be_an_interval_is_said_beforehand(run, no_records):
-    few, many = (json.loads(run(*LINEAR, "--json", f"--rows={n}", "--epsilon=1")[1]) for n in (60, 20000))
+    least, few, many = (json.loads(run(*LINEAR, "--json", f"--rows={n}", "--epsilon=1")[1]) for n in (60, 450, 20000))
+    assert least["eligible"][0]["mechanism"] == "clipped-gradients"
+    assert "for prediction" in least["why_no_interval"]
+    assert {few["eligible"][0]["mechanism"], many["eligible"][0]["mechanism"]} == {"fit"}
     assert "would drown in the noise" in few["why_no_interval"]
     assert not many["why_no_interval"]
     _, draws, _ = run(*LINEAR, "--mechanism=least-squares", "--draws=8", "--json")

@@ -166,7 +166,7 @@ def test_an_edited_draw_is_refused(run, release, hospital):
 def array_release(path, **features):
     """From Python, without a schema: columns are known by name only."""
     model = od.models.LeastSquares(2, response_bound=1.0, prior=od.models.Gaussian(scale=1.0, radius=3.0), **features)
-    plan = od.calibrate(od.mechanisms.Gibbs("bounded"), model, od.privacy.PureDP(5.0), n=50)
+    plan = od.calibrate(od.methods.Gibbs("bounded"), model, od.privacy.PureDP(5.0), n=50)
     result = od.release(plan, (np.linspace(-1, 1, 100).reshape(50, 2), np.linspace(-1, 1, 50)))
     result.save(path)
     return result.draws[0]
@@ -193,7 +193,7 @@ def test_a_release_from_python_without_names_says_which_columns_it_wants(run, ho
 
 def test_a_centre_that_the_certificate_gives_only_in_words_is_not_forgotten(run, hospital):
     model = od.models.LeastSquares(1, response_bound=1.0, bounds=(0, 1), feature_names=("age",), prior=od.models.Gaussian(scale=1.0, radius=3.0))  # fmt: skip
-    plan = od.calibrate(od.mechanisms.Gibbs("bounded"), model, od.privacy.PureDP(5.0), n=9)
+    plan = od.calibrate(od.methods.Gibbs("bounded"), model, od.privacy.PureDP(5.0), n=9)
     note = od.privacy.Assumption("responses are measured from 50.0, a public number", od.privacy.Provenance.DECLARED)
     od.release(plan, (np.zeros((9, 1)), np.zeros(9)), notes=(note,)).save(hospital / "release.json")
     code, _, err = run("predict", "release.json", "new.csv")
@@ -209,7 +209,7 @@ class Measured(list):
 
 def test_responses_from_python_may_say_what_they_are_measured_in(run, hospital):
     model = od.models.LeastSquares(1, response_bound=1.0, bounds=(0, 1), feature_names=("age",), prior=od.models.Gaussian(scale=1.0, radius=3.0))  # fmt: skip
-    plan = od.calibrate(od.mechanisms.Gibbs("bounded"), model, od.privacy.PureDP(5.0), n=9)
+    plan = od.calibrate(od.methods.Gibbs("bounded"), model, od.privacy.PureDP(5.0), n=9)
     result = od.release(plan, (np.zeros((9, 1)), Measured([0.5] * 9)))
     result.save(hospital / "release.json")
     (hospital / "new.csv").write_text("age\n0.25\n")

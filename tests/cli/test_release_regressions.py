@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 
 import onedraw as od
+from onedraw.methods.interval_refusals import listed
 from onedraw.release.certificate import read_certificate, rebuild_plan
-from onedraw.release.refusals import listed
 from onedraw.report.results import rows_of
 from tests.cli.cases import TRUTH, write_patients
 

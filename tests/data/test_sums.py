@@ -19,7 +19,7 @@ from onedraw.data import Schema, read, sums
 from onedraw.data.shards import test_block
 from onedraw.data.sums import BLOCK, USUAL, Blocks, Statistic, Summation, block_rows, blocked
 from onedraw.errors import FileMismatch, InvalidModel, WrongCall
-from onedraw.mechanisms import PerturbedMode, calibrate
+from onedraw.methods import PerturbedMode, calibrate
 from onedraw.models import Gaussian, Logistic, schema_features
 from onedraw.models.fit.sums import FitRows, NewtonSums
 from onedraw.models.moments.measured import Layout, SecondMoments

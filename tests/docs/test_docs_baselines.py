@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from onedraw import baselines
-from onedraw.plans import Mechanism
+from onedraw.methods.base import Mechanism
 
 ROOT = Path(__file__).resolve().parents[2]
 

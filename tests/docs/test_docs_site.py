@@ -112,7 +112,7 @@ def test_links_beyond_docs_follow_their_files(built):
     assert "](theorems/noisy_gradient.md)" in page
     note = (built / build_site.PAGES / "theorems" / "candidates.md").read_text(encoding="utf-8")
     assert "](../results/candidates_table.md)" in note
-    assert "](../source/src/onedraw/mechanisms/candidates.py.md)" in note
+    assert "](../source/src/onedraw/methods/candidates/mechanism.py.md)" in note
 
 
 def ragged_rows(page: str) -> list[str]:

@@ -11,9 +11,9 @@ from sklearn.metrics import confusion_matrix, r2_score, roc_auc_score
 import onedraw as od
 from onedraw.errors import BudgetSpent, InvalidBudget, InvalidModel, WrongCall
 from onedraw.estimators.evaluating import score_edges
-from onedraw.mechanisms import AddedNoise, plan_from_dict
+from onedraw.methods import AddedNoise, plan_from_dict
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
-from onedraw.release.intervals.evaluations import _area, _slack, scores_of
+from onedraw.release.evaluations import _area, _slack, scores_of
 from onedraw.report import report_html
 
 N = 2000

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 import onedraw as od
 from onedraw.errors import InvalidBudget, InvalidModel, PromiseRefused, WrongCall
 from onedraw.estimators import FewRecords
+from onedraw.methods import PerturbedMode
 
 SEED = 20260718
 
@@ -60,7 +61,8 @@ def test_a_delta_of_zero_means_a_pure_promise():
     assert model.guarantee_.promise.implies(od.PureDP(1.0))
     assert model.certificate_.promise.delta == 0.0
     assert model.choice_.eligible[0].name == "fit"
-    assert model.choice_.best.parameters["pure"] == 1.0
+    assert isinstance(model.choice_.best.mechanism, PerturbedMode)
+    assert isinstance(model.choice_.best.guarantee.promise, od.PureDP)
 
 
 # ── units, names, tables ─────────────────────────────────────────────────────────────────────────────────────
@@ -267,7 +269,7 @@ def test_a_fit_has_standard_errors_tests_and_a_posterior_in_the_columns_units():
 
 def test_outside_the_regime_there_is_one_draw_and_a_reason():
     X, y = classification(100)
-    model = od.DPLogisticRegression(0.5, bounds=(0, 1), classes=[0, 1], mechanism="fit").fit(X, y)
+    model = od.DPLogisticRegression(0.5, bounds=(0, 1), classes=[0, 1], prior_scale=1.0).fit(X, y)
     assert len(model.draws_) == 1
     assert "drown in the noise" in model.interval_reason_
     with pytest.raises(PromiseRefused, match="gives no interval"):

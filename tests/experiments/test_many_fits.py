@@ -11,10 +11,10 @@ import onedraw as od
 from experiments import many_fits as module
 from onedraw.data.sums import Block, Blocks
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import NoisyGradient, PerturbedMode, calibrate
+from onedraw.methods import NoisyGradient, PerturbedMode, calibrate
+from onedraw.methods.perturbed_mode.run import Stages
 from onedraw.models import Gaussian, Logistic, Softmax
 from onedraw.models.fit.sums import Objective, minimum
-from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
 
 ROWS = {"features": 2, "bounds": (-1, 1), "scaled": True, "prior": Gaussian(scale=1.0)}
@@ -26,26 +26,25 @@ def simulated(sets: int, n: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.uniform(-1, 1, (sets, n, 2)), rng.integers(0, classes, (sets, n))
 
 
-@pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
 @pytest.mark.parametrize("name", MODELS)
-def test_many_fits_publish_what_single_ones_would(name: str, pure: bool) -> None:
+def test_many_fits_publish_what_single_ones_would(name: str) -> None:
     model = MODELS[name]
-    plan = calibrate(PerturbedMode(intervals=True, pure=pure), model, od.ApproxDP(2.0, 1e-6), n=500)
+    plan = calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(2.0, 1e-6), n=500)
     X, y = simulated(5, 500, 2 + (name == "three"))
     found = fit_many(plan, X, y, [11, 12, 13, 14, 15])
     for index, seed in enumerate([11, 12, 13, 14, 15]):
         target = plan.target(model.summarise((X[index], y[index])))
-        single = Stages(target, Noise(np.random.default_rng(seed), pure=pure)).run()
+        single = Stages(target, Noise(np.random.default_rng(seed), pure=True)).run()
         for part, values in single.to_dict().items():
             assert getattr(found, part)[index] == pytest.approx(values, rel=0, abs=0)
     assert found.mode.shape == (5, plan.mechanism.stage_sizes(plan)["mode"])
 
 
-@pytest.mark.parametrize(("name", "pure"), [("two classes", False), ("three", True)])
-def test_fits_that_wait_for_each_other_publish_what_single_ones_would(name: str, pure: bool, monkeypatch) -> None:
+@pytest.mark.parametrize("name", ["two classes", "three"])
+def test_fits_that_wait_for_each_other_publish_what_single_ones_would(name: str, monkeypatch) -> None:
     """In gangs of three, of which the last is filled up: every number, to its last bit."""
     model = MODELS[name]
-    plan = calibrate(PerturbedMode(intervals=True, pure=pure), model, od.ApproxDP(2.0, 1e-6), n=500)
+    plan = calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(2.0, 1e-6), n=500)
     data = *simulated(5, 500, 2 + (name == "three")), [11, 12, 13, 14, 15]
     monkeypatch.setattr(module, "GANG", 3)
     together, alone = module._in_gangs(plan, *data), fit_many(plan, *data)

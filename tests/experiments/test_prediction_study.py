@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -76,6 +77,57 @@ def test_noise_of_the_level_is_its_sensitivity_over_mu(kind: str, classes: int, 
     assert asked == [pytest.approx(sensitivity / 0.5 / (2.0 if kind == "count" else 1.0))]
 
 
+def test_holm_counts_sure_losses_and_few_of_chance():
+    """Forty tables: one is surely behind, the others are even and two of them beyond two standard errors by construction."""
+    rng, tables = np.random.default_rng(0), [{"name": f"t{place}"} for place in range(40)]
+    noise = rng.standard_normal((40, 10))
+    noise -= noise.mean(axis=1, keepdims=True)
+    noise /= noise.std(axis=1, ddof=1, keepdims=True)
+    shifts = np.zeros(40)
+    shifts[:3] = -9.0, -2.2 / math.sqrt(10.0), -2.2 / math.sqrt(10.0)
+    ours = {(f"t{k}", 1.0, s): {"accuracy": shifts[k] + noise[k, s]} for k in range(40) for s in range(10)}
+    others = {key: {"accuracy": 0.0} for key in ours}
+    assert prediction_page.verdicts(tables, ours, others, 1.0)[2] == 3
+    assert prediction_page.surely_behind(tables, ours, others) == 1
+    assert prediction_page.surely_behind(tables, others, others) == 0
+
+
+def test_lists_of_tables_do_not_overlap():
+    listed = prediction.listed()
+    assert len({one["name"] for one in listed}) == len(listed)
+    assert len({one["sha256"] for one in listed}) == len(listed)
+    fresh = [one for one in listed if one["group"] == "fresh"]
+    assert len(fresh) >= 16
+    assert {one["kind"] for one in fresh} == {"label", "class", "count", "number"}
+    assert all(250 <= one["n"] <= 50_000 for one in fresh)
+
+
+def test_cells_are_the_same_with_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """And a second run finds nothing to do."""
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    (name,) = [one["name"] for one in prediction.listed() if one["name"] == "digits"]
+    np.savez(tmp_path / f"{name}.npz", X=X, y=(X[:, 0] > 0).astype(float), lower=[-1, -1], upper=[1, 1], group="derive", kind="label", classes=2, y_lower=0.0, y_upper=1.0)  # fmt: skip
+    monkeypatch.setenv("ONEDRAW_PREDICTION", str(tmp_path))
+    found = []
+    for processes in (1, 2):
+        out = tmp_path / str(processes)
+        given = {
+            "methods": ["level"],
+            "out": out,
+            "group": None,
+            "tables": [name],
+            "splits": 3,
+            "epsilons": [1.0],
+            "seconds": np.inf,
+        }
+        for _ in range(2):
+            prediction.run(argparse.Namespace(**given, processes=processes))
+        cells = [json.loads(line) for line in (out / "level.jsonl").read_text().splitlines()]
+        found.append(sorted((one["split"], one["accuracy"], one["log_loss"]) for one in cells))
+    assert len(found[0]) == 3
+    assert found[0] == found[1]
+
+
 def test_page_counts_a_loss_beyond_two_errors_and_nothing_else():
     tables = [{"name": "t"}]
     ours = {("t", 1.0, k): {"log_loss": 1.0 + 0.01 * k} for k in range(10)}
@@ -86,7 +138,7 @@ def test_page_counts_a_loss_beyond_two_errors_and_nothing_else():
 
 
 def test_listed_tables_have_half_of_them_held_out():
-    listed = json.loads(prediction.LIST.read_text())["tables"]
+    listed = json.loads(prediction.LISTS[0].read_text())["tables"]
     held_out = [one for one in listed if one["group"] == "hold-out"]
     assert len(listed) >= 20
     assert 2 * len(held_out) == len(listed)
@@ -101,3 +153,15 @@ def test_clipped_descent_moves_little_for_one_record():
     everybody = np.arange(100)
     found = [prediction_methods.predict("clipped-gd", each, everybody, everybody[1:], 5.0, 1) for each in (one, other)]
     assert np.max(np.abs(found[0] - found[1])) < 0.2
+
+
+def test_a_missing_module_is_no_refusal(monkeypatch: pytest.MonkeyPatch):
+    """It would be counted as a cell without a prediction, and the page would say nothing."""
+
+    def fail(*_: object) -> None:
+        raise ModuleNotFoundError("No module named 'pydantic'")
+
+    monkeypatch.setattr(prediction, "latest", lambda name: table("label", [0.0, 1.0] * 10, 2))
+    monkeypatch.setattr(prediction_methods, "predict", fail)
+    with pytest.raises(ModuleNotFoundError):
+        prediction.cell_of(("t", "auto", 0, 1.0))

@@ -77,7 +77,7 @@ FITTED = {"features": 2, "bounds": (-1, 1), "scaled": True, "prior": od.Gaussian
 
 def test_no_record_shows_outside_for_a_fit_in_stages():
     """Of the stages only how many numbers each has may be seen in what is compared."""
-    from onedraw.mechanisms import PerturbedMode
+    from onedraw.methods import PerturbedMode
 
     fit, model = PerturbedMode(measured=True, intervals=True), od.models.Logistic(**FITTED, loss="exp-linear")
     program = program_for(fit, model)
@@ -98,7 +98,7 @@ def test_no_record_shows_outside_for_a_fit_in_stages():
     ids=lambda value: type(value).__name__,
 )
 def test_no_record_shows_outside_for_fits_of_any_kind(model, response):
-    from onedraw.mechanisms import PerturbedMode
+    from onedraw.methods import PerturbedMode
 
     intervals = None if model.row_blocks > 1 else True
     for budget in (BUDGET, od.PureDP(1.0)):

@@ -1,5 +1,6 @@
 """The coverage study runs the mechanism's own stages and compares in the units of the result."""
 
+import argparse
 import importlib.util
 import json
 import sys
@@ -95,3 +96,34 @@ def test_figures_count_samples_that_are_given_and_reached(study) -> None:
     assert figures["coverage"].tolist() == [0.5]
     assert figures["coverage_given"] == pytest.approx([1.0 / 3.0])
     assert figures["distance"] == pytest.approx([np.sqrt(34.0 / 4.0)])
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_study_stops_when_its_time_is_over_and_goes_on_later(study, folder, tmp_path, monkeypatch, processes) -> None:
+    out = tmp_path / "cells.jsonl"
+    arguments = [
+        "regression_coverage.py",
+        "--populations",
+        str(folder),
+        "--out",
+        str(out),
+        "--samples",
+        "2",
+        "--n",
+        "2000",
+    ]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--processes", str(processes), "--minutes", "-1"])
+    study.main()
+    assert study.read_cells(out) == []
+    monkeypatch.setattr(sys, "argv", arguments)
+    study.main()
+    assert len(study.read_cells(out)) == 2
+
+
+def test_the_main_cells_run_first_and_large_ones_before_small_ones(study, folder) -> None:
+    options = argparse.Namespace(
+        groups=["simulated"], only=[], models=list(study.MODELS), n=[2_000, 10_000], epsilon=[0.5, 1.0]
+    )
+    cells = study.list_cells(folder, options)
+    assert [cell[2:] for cell in cells[:2]] == [(10_000, 1.0)] * 2
+    assert [cell.n for cell in cells[2:]] == [10_000] * 2 + [2_000] * 4

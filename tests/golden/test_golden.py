@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from onedraw.mechanisms import Mechanism
+from onedraw.methods import Mechanism
 from onedraw.planning import KINDS, QUESTIONS
 from tests.golden.golden_cases import CASES, HELD_OUT, differences, made, without_draw, write_clinic
 

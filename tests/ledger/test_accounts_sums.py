@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import onedraw as od
 from onedraw.ledger import Ledger
 from onedraw.ledger.accounts import Account
-from onedraw.privacy import ZCDP, ApproxDP, GaussianDP, Promise, PureDP, Unit
-from onedraw.privacy.corners import Corner, CornerDP
+from onedraw.privacy import ZCDP, ApproxDP, Corner, CornerDP, GaussianDP, Promise, PureDP, Unit
 from onedraw.privacy.filters import filters_of
 
 from .test_accounts_adaptive import BUDGET, CANDIDATES, FIRST, profile

@@ -1,4 +1,4 @@
-"""Every likelihood and its models: density and loss against a numerical supremum over responses and parameters."""
+"""Every likelihood and its models: density and loss against a numerical supremum over responses and parameters (likelihood/likelihood_model.py)."""
 
 from __future__ import annotations
 

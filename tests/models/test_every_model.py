@@ -1,4 +1,4 @@
-"""Every model has an example, and what its records add up to moves by no more than it states, and by as much."""
+"""Every model has an example, and what its records add up to moves by no more than it states, and by as much (model.py)."""
 
 from __future__ import annotations
 

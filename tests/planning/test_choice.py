@@ -12,18 +12,19 @@ import pytest
 
 import onedraw as od
 from onedraw import errors
-from onedraw.mechanisms import Measured, PerturbedMode, plan_from_dict
+from onedraw.methods import Measured, PerturbedMode, plan_from_dict
+from onedraw.methods.draws.replicated import why_no_interval
 from onedraw.methods.fit import AveragedSteps
 from onedraw.planning import Regression, choose
 from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
-from onedraw.release.intervals.replicated import why_no_interval
 from tests.planning.cases import BUDGET, LINEAR, LOGISTIC, QUESTIONS
 
 
 @pytest.fixture
 def without_fits(monkeypatch):
-    """Leave out fits, which would be taken wherever there is one: all other variants are ranked."""
+    """Leave out fits and predictors, which would be taken wherever there is one: all other variants are ranked."""
     monkeypatch.setattr(Regression, "fits", ())
+    monkeypatch.setattr("onedraw.planning.choice.predictor_of", lambda *_: None)
 
 
 @pytest.mark.usefixtures("without_fits")
@@ -49,15 +50,10 @@ def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in QUESTIONS if kind != "huber"])
 def test_a_fit_is_taken_wherever_there_is_one(kind):
-    stepwise = kind in ("logistic", "linear", "quantile")
-    for budget in (BUDGET, od.PureDP(1.0), od.GaussianDP(0.3)):
+    for budget in (BUDGET, od.PureDP(1.0), od.GaussianDP(0.3), od.ZCDP(0.05)):
         found = choose(QUESTIONS[kind], budget, n=2000)
-        if isinstance(budget, od.GaussianDP) and not stepwise:
-            assert found.eligible[0].name != "fit"
-            continue
         assert [choice.name for choice in found.eligible] == ["fit"]
-        steps = stepwise and not isinstance(budget, od.PureDP)
-        assert isinstance(found.best.mechanism, AveragedSteps if steps else PerturbedMode)
+        assert isinstance(found.best.mechanism, PerturbedMode if budget.is_pure else AveragedSteps)
         assert found.best.guarantee.promise.implies(budget)
     assert choose(QUESTIONS[kind], BUDGET, n=2000, draws=4).eligible[0].name != "fit", "it is published once"
 
@@ -88,15 +84,22 @@ def test_planning_forty_columns_takes_seconds():
     assert time.process_time() - began < 2.0
 
 
-def test_each_fit_can_be_named_and_few_records_are_left_to_the_other_one():
-    named = choose(LOGISTIC, BUDGET, n=2000, mechanism="perturbed-mode").best
-    assert isinstance(named.mechanism, PerturbedMode)
+def test_each_fit_can_be_named_and_few_records_are_refused_with_what_predicts():
+    assert isinstance(
+        choose(LOGISTIC, od.PureDP(1.0), n=2000, mechanism="perturbed-mode").best.mechanism, PerturbedMode
+    )
     assert isinstance(choose(LOGISTIC, BUDGET, n=2000, mechanism="averaged-steps").best.mechanism, AveragedSteps)
-    assert isinstance(choose(LOGISTIC, BUDGET, n=60, mechanism="fit").best.mechanism, PerturbedMode)
-    with pytest.raises(errors.PromiseRefused, match=r"PerturbedMode\(\)"):
-        choose(LOGISTIC, BUDGET, n=60, mechanism="averaged-steps")
+    for name in ("fit", "averaged-steps"):
+        with pytest.raises(errors.PromiseRefused, match=r"more records or a larger ε, or ClippedGradients\(\)"):
+            choose(LOGISTIC, BUDGET, n=60, mechanism=name)
+
+
+def test_a_declared_prior_goes_with_the_fit():
     declared = dataclasses.replace(LOGISTIC, prior_scale=1.0)
-    assert isinstance(choose(declared, BUDGET, n=2000).best.mechanism, PerturbedMode), "it has a place for a prior"
+    plan = choose(declared, BUDGET, n=2000).best
+    assert isinstance(plan.mechanism, AveragedSteps)
+    assert plan.mechanism.prior
+    assert plan.mechanism.estimand(plan).endswith("at their posterior mode under the declared prior")
 
 
 @pytest.mark.usefixtures("without_fits")

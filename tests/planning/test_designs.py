@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import onedraw as od
+from onedraw.methods.expectation import Expectation
 from onedraw.methods.fit.expected_error import expected_column_error, is_given
 from onedraw.methods.fit.run import Stages
 from onedraw.planning import Regression, choose
 from onedraw.planning.designs import TYPICAL, WORST, ColumnError, DesignError, intervals_words
-from onedraw.planning.expected_errors import Expectation
 from onedraw.samplers.noise import Noise
 
 from .cases import BUDGET
@@ -152,9 +152,19 @@ def test_plan_that_gives_no_standard_errors_promises_no_interval() -> None:
 
 def test_perturbed_mode_states_errors_by_column_too() -> None:
     question = Regression("softmax", 3, bounds=(0, 10), classes=["x", "y", "z"])
-    (choice,) = choose(question, BUDGET, n=20_000, mechanism="fit").eligible
+    (choice,) = choose(question, od.PureDP(1.0), n=20_000, mechanism="fit").eligible
     typical, worst = choice.designs
     assert [column.name for column in typical.columns] == list(choice.plan.model.features.column_names[:3])
     assert typical.columns[0].private < worst.columns[0].private
     assert typical.columns[0].has_interval is None
     assert choice.intervals.startswith("Columns that vary enough get intervals.")
+
+
+def test_errors_of_several_classes_are_stated_by_column_and_fall_with_n() -> None:
+    question = Regression("softmax", 3, bounds=(0, 10), classes=["x", "y", "z"])
+    found = [choose(question, BUDGET, n=n, mechanism="fit").eligible[0].designs for n in (5000, 20_000)]
+    for (typical, worst), _ in zip(found, (5000, 20_000), strict=True):
+        assert typical.columns[0].private < worst.columns[0].private
+        assert typical.columns[0].sampling < typical.columns[0].private
+        assert typical.columns[0].has_interval
+    assert found[1][0].columns[0].private < found[0][0].columns[0].private

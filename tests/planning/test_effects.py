@@ -61,7 +61,6 @@ def test_every_kind_of_fit_takes_effects(target: str, model: str) -> None:
         ({"effects": ["treated"], "delta": 0}, PromiseRefused, "Pass a δ above 0, or leave out effects"),
         ({"effects": ["treated"], "n": 60}, PromiseRefused, "Use more records or a larger ε, or leave out effects"),
         ({"effects": ["treated"], "draws": 4}, PromiseRefused, "Leave out draws"),
-        ({"effects": ["treated"], "options": {"prior_scale": 1.0}}, PromiseRefused, "or leave out effects"),
         ({"effects": ["treated"], "mechanism": "perturbed-mode"}, InvalidModel, "would not use it"),
         ({"effects": ["treated"], "mechanism": "noisy-gradient"}, InvalidModel, "would not use it"),
         ({"effects": ["treated"], "estimand": "robust"}, InvalidModel, "Leave one of them out"),
@@ -73,6 +72,12 @@ def test_every_kind_of_fit_takes_effects(target: str, model: str) -> None:
 def test_effects_that_nothing_would_use_are_refused(options: dict[str, Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         planned(**options)
+
+
+def test_effects_go_with_a_declared_prior() -> None:
+    mechanism = planned(["treated"], options={"prior_scale": 1.0}).plan.mechanism
+    assert mechanism.prior
+    assert mechanism.effects
 
 
 def test_columns_without_names_are_named_by_their_place() -> None:

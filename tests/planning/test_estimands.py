@@ -8,7 +8,7 @@ import pytest
 
 import onedraw as od
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
-from onedraw.mechanisms import PerturbedMode
+from onedraw.methods import PerturbedMode
 from onedraw.methods.fit import AveragedSteps
 from onedraw.planning import Regression, choose
 from onedraw.planning.options import ESTIMANDS, KINDS
@@ -16,7 +16,9 @@ from onedraw.planning.options import ESTIMANDS, KINDS
 from .cases import BUDGET, LINEAR, LOGISTIC, QUESTIONS
 
 COUNTS = Regression("poisson", 2, bounds=(0, 1), largest=8)
-ASKED = {"logistic": LOGISTIC, "linear": LINEAR, "quantile": QUESTIONS["quantile"], "poisson": COUNTS}
+ASKED = {
+    "logistic": LOGISTIC, "linear": LINEAR, "quantile": QUESTIONS["quantile"], "poisson": COUNTS, "softmax": QUESTIONS["softmax"],
+}  # fmt: skip
 PURE = od.PureDP(1.0)
 SCHEMA = {
     "dataset": "patients",
@@ -47,8 +49,14 @@ def test_each_estimand_has_its_own_fit_and_the_usual_one_is_the_default(kind: st
         "the same plan, so old ones stay as they are"
     )
     by_name = choose(asking(ASKED[kind], robust), BUDGET, n=4000).best
-    assert isinstance(by_name.mechanism, PerturbedMode)
-    assert by_name == choose(ASKED[kind], BUDGET, n=4000, mechanism="perturbed-mode").best
+    assert isinstance(by_name.mechanism, AveragedSteps)
+    assert by_name.mechanism.robust
+    assert not default.mechanism.robust
+    assert by_name == choose(asking(ASKED[kind], robust), BUDGET, n=4000, mechanism="averaged-steps").best
+    assert "robust line" in by_name.mechanism.estimand(by_name)
+    assert "do not" in by_name.mechanism.estimand_note(by_name) or "does not" in by_name.mechanism.estimand_note(
+        by_name
+    )
 
 
 @pytest.mark.parametrize("kind", ASKED)
@@ -57,16 +65,17 @@ def test_a_budget_or_n_that_does_not_reach_the_estimand_is_refused_with_what_hel
     assert isinstance(choose(ASKED[kind], PURE, n=4000).best.mechanism, PerturbedMode), "taken if nothing was asked for"
     assert 'Pass a δ above 0, or estimand="robust"' in refusal(question, PURE)
     few = refusal(question, n=40)
-    assert 'Use more records or a larger ε, or estimand="robust"' in few
+    assert "Use more records or a larger ε." in few
     assert "n = 40" in few
     assert "PerturbedMode" not in few
     assert isinstance(choose(asking(question, "robust"), PURE, n=4000).best.mechanism, PerturbedMode)
+    assert isinstance(choose(asking(question, "robust"), od.GaussianDP(0.3), n=4000).best.mechanism, AveragedSteps)
 
 
 def test_the_robust_line_is_a_remedy_only_where_the_budget_allows_it() -> None:
     gaussian = od.GaussianDP(0.1)
     assert 'estimand="robust"' not in refusal(asking(LOGISTIC, "maximum-likelihood"), gaussian, n=40)
-    assert "Use a budget in ε and δ" in refusal(asking(LOGISTIC, "robust"), gaussian)
+    assert "more records or a larger ε" in refusal(asking(LOGISTIC, "robust"), gaussian, n=40)
 
 
 def test_several_draws_a_prior_or_a_missing_bound_are_named_as_the_reason() -> None:
@@ -75,7 +84,6 @@ def test_several_draws_a_prior_or_a_missing_bound_are_named_as_the_reason() -> N
     assert "posterior(size, prior=…)" in refusal(dataclasses.replace(asked, prior_scale=1.0))
     huber = Regression("linear", 2, bounds=(0, 1), threshold=1.0, estimand="least-squares")
     assert "response_bound=" in refusal(huber)
-    assert "more than two classes" in refusal(asking(QUESTIONS["softmax"], "maximum-likelihood"))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in QUESTIONS or kind == "poisson"])
@@ -95,25 +103,40 @@ def test_a_value_that_does_not_belong_is_refused_with_those_that_do(kind: str, e
 
 def test_a_mechanism_that_estimates_something_else_is_refused() -> None:
     asked, robust = asking(LINEAR, "least-squares"), asking(LINEAR, "robust")
-    for question, name in ((asked, "perturbed-mode"), (robust, "averaged-steps"), (asked, "noisy-gradient")):
+    for question, name in ((asked, "perturbed-mode"), (robust, "noisy-gradient"), (asked, "noisy-gradient")):
         with pytest.raises(InvalidModel, match="Leave one of them out"):
             choose(question, BUDGET, n=4000, mechanism=name)
-    for question, name in ((robust, "perturbed-mode"), (asked, "averaged-steps"), (asked, "fit"), (robust, "fit")):
+    for question, name in ((robust, "averaged-steps"), (asked, "averaged-steps"), (asked, "fit"), (robust, "fit")):
         assert choose(question, BUDGET, n=4000, mechanism=name).best == choose(question, BUDGET, n=4000).best
 
 
 def test_a_plan_names_the_robust_line_also_where_nobody_asked_for_it() -> None:
     pure = od.plan(SCHEMA, "cost", "linear", n=5000, epsilon=1.0, delta=0)
     robust = od.plan(SCHEMA, "cost", "linear", n=5000, epsilon=1.0, estimand="robust")
-    for plan in (pure, robust):
+    for plan, shrinks in ((pure, "hardly shrinks"), (robust, "does not shrink")):
         assert plan.estimand == plan.to_dict()["estimand"] == "coefficients of a robust line for cost"
         assert "Rows and residuals far out count less" in plan.estimand_note
         assert (
-            "differ from those of least squares by an amount that hardly shrinks with n"
-            in plan.to_dict()["estimand_note"]
+            f"differ from those of least squares by an amount that {shrinks} with n" in plan.to_dict()["estimand_note"]
         )
         assert plan.estimand in repr(plan)
         assert plan.estimand_note in repr(plan)
+
+
+@pytest.mark.parametrize("epsilons", [(0.5, 20.0)])
+def test_the_robust_line_is_the_same_at_every_epsilon(epsilons: tuple[float, float]) -> None:
+    """The length of scores is in units that do not depend on n or ε."""
+    plans = [
+        choose(asking(question, "robust"), od.ApproxDP(epsilon, 1e-6), n=n).best
+        for question in (LINEAR, LOGISTIC, COUNTS)
+        for epsilon in epsilons
+        for n in (4000, 10**6)
+    ]
+    lengths = {
+        type(plan.model).__name__: {other.parameters["step_bound"] for other in plans if other.model == plan.model}
+        for plan in plans
+    }
+    assert all(len(found) == 1 for found in lengths.values())
 
 
 def test_od_plan_takes_an_estimand_by_name_or_among_its_options() -> None:
@@ -121,7 +144,6 @@ def test_od_plan_takes_an_estimand_by_name_or_among_its_options() -> None:
         return od.plan(SCHEMA, "cost", "linear", n=5000, epsilon=1.0, **options)  # type: ignore[arg-type]
 
     assert planned(options={"estimand": "robust"}).plan == planned(estimand="robust").plan
-    assert planned(estimand="robust").fingerprint == planned(mechanism="perturbed-mode").fingerprint
     assert (
         planned(estimand="least-squares").fingerprint == planned().fingerprint != planned(estimand="robust").fingerprint
     )

@@ -39,8 +39,10 @@ def test_few_records_are_predicted_and_many_are_fitted(kind: str) -> None:
     assert taken(kind, 100_000) is not ClippedGradients
 
 
-def test_lines_are_always_fitted() -> None:
-    assert taken("linear", 1000) is not ClippedGradients
+def test_lines_are_fitted_unless_the_fit_refuses_the_size() -> None:
+    assert taken("linear", 1000) is AveragedSteps
+    assert taken("linear", 100) is ClippedGradients
+    assert "no fit keeps the budget for this n" in planned("linear", 100).choices.why
 
 
 def test_coefficients_that_have_intervals_are_worth_more_than_a_better_prediction() -> None:
@@ -51,10 +53,11 @@ def test_coefficients_that_have_intervals_are_worth_more_than_a_better_predictio
 
 
 def test_who_asks_for_coefficients_is_given_a_fit_or_refused() -> None:
-    assert taken("logistic", 300, mechanism="fit") is not ClippedGradients
-    assert taken("logistic", 300, estimand="robust") is not ClippedGradients
-    with pytest.raises(PromiseRefused):
-        planned("logistic", 300, estimand="maximum-likelihood")
+    assert taken("softmax", 2500) is ClippedGradients
+    assert taken("softmax", 2500, mechanism="fit") is AveragedSteps
+    for asked in ({"mechanism": "fit"}, {"estimand": "robust"}, {"estimand": "maximum-likelihood"}):
+        with pytest.raises(PromiseRefused):
+            planned("logistic", 100, **asked)
 
 
 def test_pure_budgets_keep_the_fit() -> None:
@@ -64,11 +67,10 @@ def test_pure_budgets_keep_the_fit() -> None:
 
 
 def test_why_says_which_numbers_decided_and_what_to_name_instead() -> None:
-    why = planned("logistic", 300).choices.why
-    assert "below 120 for each column" in why
+    why = planned("softmax", 2500).choices.why
+    assert "below 90 for each column and class" in why
     assert "mechanism='fit'" in why
     assert "Decided from public numbers" in why
-    assert "and class" in planned("softmax", 300).choices.why
 
 
 def test_why_names_a_fit_only_if_one_keeps_the_budget() -> None:

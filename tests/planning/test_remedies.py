@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 import onedraw as od
-from onedraw import baselines, mechanisms, models
+from onedraw import baselines, methods, models
 from onedraw.errors import OnedrawError, UnsupportedBudget
-from onedraw.mechanisms import Mechanism
+from onedraw.methods import Mechanism
 from onedraw.models.model import Model
 
 N = 2000
@@ -55,7 +55,7 @@ def every_mechanism() -> dict[str, Mechanism]:
     return made
 
 
-KNOWN = {name: getattr(room, name) for room in (mechanisms, baselines) for name in dir(room) if name[0].isupper()}
+KNOWN = {name: getattr(room, name) for room in (methods, baselines) for name in dir(room) if name[0].isupper()}
 MECHANISMS = every_mechanism()
 KNOWN |= {name: type(made) for name, made in MECHANISMS.items()}
 CALL = re.compile(r"\b([A-Z]\w+)\(((?:[^()]|\([^()]*\))*)\)")

@@ -1,6 +1,6 @@
 """The divergence of conjugate posteriors against three oracles: 80 digits, quadrature, and exhaustive search.
 
-Golden values: mathematics.md §3. None of the oracles uses the Bregman form or the worst-pair argument of the
+None of the oracles uses the Bregman form or the worst-pair argument of the
 code: they evaluate (14) of Geumlek, Song, Chaudhuri, or integrate densities, over all feasible neighbours.
 """
 

@@ -16,7 +16,7 @@ from onedraw.privacy.sampled_gaussian import (
 )
 
 REFERENCE = [(0.01, 2.0, 1000, 1.20521), (0.1, 10.0, 300, 1.32566), (0.001, 1.0, 3000, 0.41242), (1.0, 2.0, 1, 4.37718)]
-"""(q, σ, T) → ε at δ = 1e-5 for replace-one (dp-mcmc.md §8)."""
+"""(q, σ, T) → ε at δ = 1e-5 for replace-one."""
 
 
 @pytest.mark.oracle

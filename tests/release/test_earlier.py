@@ -142,3 +142,39 @@ def test_report_of_format_1_shows_todays_sentences(kept, tmp_path):
     assert not [words for words in ("NIST", "by hand", "nobody,") if words in shown]
     with pytest.raises(errors.CertificateRejected):
         od.verify(certificate_from(edited(json.loads(path.read_text()), ("promise", "epsilon"), 0.5)))
+
+
+# ── fits of before, by perturbed modes with corners ──────────────────────────────────────────────────────────────────
+
+FITS = json.loads((Path(__file__).parent / "kept" / "perturbed-mode.json").read_text())
+"""Written by an earlier version: a fit with Gaussian noise, one with pure noise, and the ledger that both were charged to."""
+
+
+@pytest.mark.parametrize("name", ["gaussian", "pure"])
+def test_fit_that_can_no_longer_be_planned_is_refused_with_the_remedy(tmp_path, name):
+    path = tmp_path / "fit.json"
+    path.write_text(json.dumps(FITS[name]))
+    with pytest.raises(errors.CertificateRejected, match=r"earlier version .* Verify it with the version that made it"):
+        od.verify(path)
+    assert od.Release.load(path).certificate.sentence.startswith("Proven: ")
+
+
+def test_ledger_goes_on_counting_fits_of_before(tmp_path):
+    """The Gaussian one at least at the ε it was booked at; both together at least at the larger, and not much more than their sum."""
+    path = tmp_path / "ledger.db"
+    with sqlite3.connect(path) as connection:
+        for statement in SQLITE:
+            connection.execute(statement)
+        connection.executemany("INSERT INTO onedraw_events VALUES (?, ?, ?, ?, ?, ?, ?)", FITS["events"])
+    connection.close()
+    od.Ledger.restore(path, accept_lost_spends=True)  # it comes without its mark
+    ledger = od.Ledger.open(path)
+    assert ledger.verify().ok
+    native = [od.privacy.Promise.from_dict(FITS[name]["promise"]["native"]) for name in ("gaussian", "pure")]
+    assert isinstance(native[0], od.privacy.CornerDP)
+    booked = FITS["gaussian"]["promise"]["epsilon"]
+    assert native[0].epsilon(1e-6) == pytest.approx(booked, rel=1e-6)
+    for promise in native:
+        assert od.privacy.compose(*native).delta(1.5) >= promise.delta(1.5)
+    spent = ledger.spent("d").epsilon(1e-6)
+    assert booked + 0.5 < spent <= 2.1

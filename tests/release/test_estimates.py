@@ -6,7 +6,7 @@ import pytest
 
 import onedraw as od
 from onedraw.data import Category, Number, Schema
-from onedraw.mechanisms import PerturbedMode
+from onedraw.methods import PerturbedMode
 from onedraw.models import Logistic, Softmax
 from onedraw.release.estimates import joint_tests
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import onedraw as od
 from onedraw import errors
+from onedraw.methods.added_noise.run import NoisySums
 from onedraw.models import BetaBernoulli, GammaExponential, GammaPoisson, GaussianMean, Logistic, Summary
 from onedraw.release import lattice as module
 from onedraw.samplers import Exact
@@ -55,7 +56,7 @@ def test_prior_mean_far_from_zero_for_its_scale_is_refused():
 def test_published_stages_may_have_any_lattice():
     """Noisy whole sums are what is published; the estimate follows from them, whatever its digits."""
     plan = od.calibrate(od.AddedNoise(), od.models.NumberTable(lower=0.0, upper=1.0), od.PureDP(1.0), n=100)
-    assert module.least_spacing(plan, od.samplers.NoisySums()) == 0.0
+    assert module.least_spacing(plan, NoisySums()) == 0.0
 
 
 @given(

@@ -12,7 +12,8 @@ from onedraw.data import Schema, read
 from onedraw.data.spark_tables import Spark
 from onedraw.data.sums import Local
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import CenteredNoise, ExponentialChoice, Mechanism, Moments, PerturbedMode, calibrate
+from onedraw.methods import CenteredNoise, ExponentialChoice, Mechanism, Moments, PerturbedMode, calibrate
+from onedraw.methods.perturbed_mode.run import MOST_PASSES
 from onedraw.models import (
     CategoryTable,
     ColumnQuantiles,
@@ -26,7 +27,6 @@ from onedraw.models import (
 )
 from onedraw.release.release import MOST_HELD, MOST_READ, check_passes
 from onedraw.samplers import HMC, NUTS, LastIterateLangevin, Proximal, default_sampler
-from onedraw.samplers.fit import MOST_PASSES
 
 N = 300
 SCHEMA = Schema.from_dict(
@@ -204,7 +204,7 @@ WHOLE_NUMBERS = {
     "KNG": (baselines.KNG(), CONVEX),
     "AveragedSteps": (od.AveragedSteps(), SMOOTH),
     "ClippedGradients": (od.ClippedGradients(), SMOOTH),
-    "BarkerPath": (od.mechanisms.BarkerPath(), CONVEX),
+    "BarkerPath": (od.methods.BarkerPath(), CONVEX),
     "Penalty": (baselines.Penalty(), CONVEX),
     "DPHMC": (baselines.DPHMC(), CONVEX),
     "MultiProposal": (baselines.MultiProposal(), CONVEX),

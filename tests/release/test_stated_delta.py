@@ -1,4 +1,4 @@
-"""At which δ the ledger reads a release: it counts no more than the ε that the certificate states."""
+"""At which δ the ledger reads a release: it counts no more than the ε that the certificate states (statement.py)."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 import onedraw as od
 from onedraw.ledger import Ledger
-from onedraw.mechanisms import AddedNoise, BarkerPath, BetaDivergence
+from onedraw.methods import AddedNoise, BarkerPath, BetaDivergence
 from onedraw.privacy import ZCDP, ApproxDP, Promise, PureDP
 from onedraw.release import statement
 

@@ -9,7 +9,7 @@ import onedraw as od
 from onedraw import errors
 from onedraw.ledger import events
 from onedraw.ledger.events import EARLIER_FIELDS
-from onedraw.mechanisms import PerturbedMode
+from onedraw.methods import PerturbedMode
 from onedraw.models import Gaussian, Logistic
 from onedraw.plans import digest_of
 from onedraw.release.certificate import Certificate

@@ -98,7 +98,7 @@ def releases(ledger):
 
 def fitted(kind):
     """A fit of 4000 patients whose age and dose go together (0.6), with standard errors."""
-    from onedraw.mechanisms import PerturbedMode
+    from onedraw.methods import PerturbedMode
 
     generator, n = np.random.default_rng(5), 4000
     age = generator.normal(size=n)
@@ -114,7 +114,7 @@ def fitted(kind):
     else:
         model = od.models.LogCoshRegression(features=3, response_bound=10.0, **options)
         y = np.clip(3 * age + X[:, 2] + generator.normal(size=n), -10, 10)
-    plan = od.calibrate(PerturbedMode(intervals=True, pure=False), model, od.ApproxDP(3.0, 1e-6), n=n)
+    plan = od.calibrate(PerturbedMode(intervals=True), model, od.ApproxDP(3.0, 1e-6), n=n)
     return od.release(plan, (X, y), random_state=11)
 
 

@@ -193,15 +193,15 @@ def test_a_release_gives_its_own_intervals_in_the_units_of_the_column(kind, rele
 
 def test_intervals_of_coefficients_are_those_of_the_columns(releases, monkeypatch):
     """The functionals handed to planning map the draws as drawn to the numbers that are shown."""
-    import onedraw.release.estimates
-    from onedraw.release.intervals import Interval
+    from onedraw.methods.draws import replicated
+    from onedraw.methods.intervals import Interval
 
     def draws_only(draws, plan, level, *, functional, **sizes):
         shown = np.array(draws) @ functional.T
         ones = np.ones(shown.shape[1])
         return Interval(shown.mean(0), shown.min(0), shown.max(0), ones, ones, ones)
 
-    monkeypatch.setattr(onedraw.release.estimates, "interval", draws_only)
+    monkeypatch.setattr(replicated, "interval", draws_only)
     release = releases["logistic"]
     table = release.summary()
     assert np.allclose([row.estimate for row in table[:2]], release.draws.mean(axis=0)[:2] / (50.0, 0.5))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.mechanisms import Moments, calibrate
+from onedraw.methods import Moments, calibrate
 from onedraw.models import CategoryTable, Columns
 from onedraw.report import report_html
 from onedraw.report.pictures import Row, share_plot

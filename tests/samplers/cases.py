@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from scipy.stats import kstest
 
 from onedraw.models import BetaTarget, BinaryRegression, Gaussian, Network
@@ -25,6 +26,20 @@ ALPHA = 1e-6
 def follows(values: Array, cdf: Callable[[Array], Array]) -> bool:
     """Whether values may be independent draws from a law with this distribution function."""
     return bool(kstest(cdf(values), "uniform").pvalue >= ALPHA)
+
+
+def int64(*values: int) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)
+
+
+def chi_squared_p(counts: Array, probabilities: Array) -> float:
+    """Pearson's p-value of counts; cells too rare for the χ² law are put together."""
+    expected = probabilities * counts.sum()
+    rare = expected < 10
+    observed = np.append(counts[~rare], counts[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-12)).sum()
+    return float(special.chdtrc(len(expected) - 1, statistic))
 
 
 def cdf_on_line(potential: Potential, lower: float, upper: float) -> Callable[[Array], Array]:

@@ -109,7 +109,7 @@ def plan(
     """The public face of a plan; None takes a number away."""
     return SimpleNamespace(
         parameters={name: value for name, value in {**NUMBERS, **numbers}.items() if value is not None},
-        mechanism=SimpleNamespace(own_sampler=lambda: None), model=SimpleNamespace(parameter_names=tuple("abcdef")), draws=draws, requires=requires, closed_form=closed_form,
+        mechanism=SimpleNamespace(own_sampler=lambda: LastIterateLangevin if requires == "noisy-gradient" else None), model=SimpleNamespace(parameter_names=tuple("abcdef")), draws=draws, requires=requires, closed_form=closed_form,
         guarantee=SimpleNamespace(unit=privacy.Unit(records), promise=privacy.GaussianDP(1.0)), budget=privacy.GaussianDP(1.0),
     )  # fmt: skip
 

@@ -159,7 +159,7 @@ def test_tries_stay_few_in_eleven_dimensions(radius: float, weight: float) -> No
 
 
 def test_the_reference_number_of_iterations() -> None:
-    """mathematics.md §4.2: d = 6, B = 2.83, γ = 1e-11, started at the minimum."""
+    """d = 6, B = 2.83, γ = 1e-11, started at the minimum."""
     kappa = math.cosh(2.83 / 2) ** 2
     geometry = Geometry(6, 1 / kappa, 1.0, ball=True)
     assert iterations_of(1e-11, geometry, 0.0) == 790

@@ -9,6 +9,7 @@ import pytest
 
 import onedraw as od
 from onedraw import errors, samplers
+from onedraw.methods.measured.run import MeasuredFirst
 from onedraw.models import Gaussian, Logistic
 from onedraw.samplers import Sampler
 from onedraw.samplers.choice import own_sampler
@@ -19,7 +20,7 @@ MADE = {
     "HMC": samplers.HMC(5),
     "Langevin": samplers.Langevin(1e-3),
     "LastIterateLangevin": samplers.LastIterateLangevin(10, 0.1),
-    "MeasuredFirst": samplers.MeasuredFirst(samplers.LastIterateLangevin(10, 0.1)),
+    "MeasuredFirst": MeasuredFirst(samplers.LastIterateLangevin(10, 0.1)),
     "Proximal": samplers.Proximal(gamma=1e-6),
 }
 
@@ -46,11 +47,6 @@ def test_a_sampler_says_what_it_runs_on(name: str) -> None:
     assert sampler.compiling >= 0.0
     with pytest.raises(AttributeError):
         sampler.randomness_of = "elsewhere"  # type: ignore[attr-defined]
-
-
-def test_no_two_samplers_carry_out_the_same_plans() -> None:
-    carried = [made(name).carries_out for name in samplers.SAMPLERS if made(name).carries_out]
-    assert len(set(carried)) == len(carried)
 
 
 def test_a_plan_that_is_an_algorithm_has_its_one_sampler_and_a_posterior_none() -> None:

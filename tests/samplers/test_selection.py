@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import special
 
 from onedraw import errors
-from onedraw.samplers import seeded_generator, selection
 from onedraw.samplers.selection import (
     LAST_BUCKET,
     LEAST_ACCEPTED,
@@ -17,29 +16,14 @@ from onedraw.samplers.selection import (
     STEP_DENOMINATOR,
     STEP_NUMERATOR,
     Envelope,
-    Selection,
     accepts,
     exponential_bounds,
     select,
     uniform_below,
 )
+from tests.samplers.cases import ALPHA, chi_squared_p, int64
 
 TIMES = 8000
-ALMOST_NEVER = 1e-6
-
-
-def int64(*values):
-    return np.array(values, dtype=np.int64)
-
-
-def chi_squared_p(counts, probabilities):
-    """Cells too rare for the χ² law are put together."""
-    expected = probabilities * counts.sum()
-    rare = expected < 10
-    observed = np.append(counts[~rare], counts[rare].sum())
-    expected = np.append(expected[~rare], expected[rare].sum())
-    statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-12)).sum()
-    return special.chdtrc(len(expected) - 1, statistic)
 
 
 class Script:
@@ -59,9 +43,9 @@ def test_candidates_are_chosen_with_exactly_their_probabilities(bits, test_seed)
     costs = (np.array([0.0, 0.4, 0.69, 0.7, 1.0, 2.0, 3.5, 5.0]) * 2.0**bits).round().astype(np.int64) + 12345
     probabilities = special.softmax(-costs / 2.0**bits)
     counts = np.bincount([select(costs, generator, bits=bits) for _ in range(TIMES)], minlength=len(costs))
-    assert chi_squared_p(counts, probabilities) > ALMOST_NEVER
+    assert chi_squared_p(counts, probabilities) > ALPHA
     planted = special.softmax(-1.3 * costs / 2.0**bits)  # a weight 30 % too large
-    assert chi_squared_p(counts, planted) < ALMOST_NEVER
+    assert chi_squared_p(counts, planted) < ALPHA
 
 
 def test_many_equal_candidates_are_equally_likely(test_seed):
@@ -69,7 +53,7 @@ def test_many_equal_candidates_are_equally_likely(test_seed):
     costs = np.repeat(int64(0, 40), [50, 50])  # the second half has e^−40·50 = 2e-16 of the mass
     counts = np.bincount([select(costs, generator, bits=0) for _ in range(TIMES)], minlength=100)
     assert counts[50:].sum() == 0
-    assert chi_squared_p(counts[:50], np.full(50, 0.02)) > ALMOST_NEVER
+    assert chi_squared_p(counts[:50], np.full(50, 0.02)) > ALPHA
 
 
 @settings(max_examples=200, deadline=None)
@@ -106,7 +90,7 @@ def test_a_candidate_far_behind_can_still_be_chosen():
 def test_a_uniform_number_below_a_bound_is_uniform(test_seed):
     generator = np.random.default_rng(test_seed)
     counts = np.bincount([uniform_below(6, generator) for _ in range(6000)], minlength=6)
-    assert chi_squared_p(counts, np.full(6, 1 / 6)) > ALMOST_NEVER
+    assert chi_squared_p(counts, np.full(6, 1 / 6)) > ALPHA
     assert len(counts) == 6
 
 
@@ -117,17 +101,6 @@ def test_a_uniform_number_below_a_bound_is_uniform(test_seed):
 def test_what_is_no_selection_is_refused(costs, bits):
     with pytest.raises(errors.WrongCall):
         select(costs, np.random.default_rng(0), bits=bits)
-
-
-def test_the_sampler_serves_plans_of_candidates_only():
-    class Plan:
-        requires = "exact"
-
-    with pytest.raises(errors.ExactnessRefused, match="Candidates"):
-        Selection().exactness(Plan())
-
-
-# ── padded work ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def share_accepted(costs, lengths, bits):
@@ -159,82 +132,3 @@ def test_a_third_of_proposals_is_accepted_whatever_the_costs_are(test_seed):
     assert Decimal(LEAST_ACCEPTED) < bound * (1 - Decimal(2) ** -130)
     assert f"{bound:.6f}" == "0.329925"
     assert PROPOSALS == 111
-
-
-class Rounds:
-    """Two rounds of public candidates, whose costs are given; draws come from the generator in between."""
-
-    rounds, bits = 2, 4
-
-    def __init__(self, costs):
-        self.given = costs
-
-    def propose(self, number, picks, generator):
-        return generator.standard_normal((len(self.given), 1)) + len(picks), np.zeros(len(self.given), dtype=np.int64)
-
-    def costs(self, number, candidates):
-        return self.given
-
-    def publish(self, picks):
-        return [picks[-1]]
-
-
-EXTREME = [
-    int64(*[0] * 7),
-    int64(*range(7)),
-    int64(0, 1, 10, 100, 1000, 10_000, 2**40),
-    int64(*[0, *[2**61] * 6]),
-    int64(*[0, *[11] * 6]),  # at the end of the first bucket: half of them fail
-]
-
-
-def counted(monkeypatch):
-    """A list that grows with every proposal that is made, by whoever makes it."""
-    propose, made = Envelope.proposal, []
-    monkeypatch.setattr(Envelope, "proposal", lambda *of: made.append(1) or propose(*of))
-    return made
-
-
-@pytest.mark.parametrize("costs", EXTREME)
-def test_padded_picks_are_the_same_picks_after_the_same_work(costs, monkeypatch):
-    target, sampler, made = Rounds(costs), Selection(), counted(monkeypatch)
-    for seed in range(10):
-        plain = sampler.run(target, seeded_generator(seed), size=2)
-        made.clear()
-        padded = sampler.run_padded(target, seeded_generator(seed), None, size=2)
-        assert np.array_equal(plain.draws, padded.draws)
-        assert padded.diagnostics == {"proposals": 4 * PROPOSALS} == {"proposals": len(made)}  # made, not only said
-
-
-def test_proposals_that_are_reported_but_not_made_are_caught(monkeypatch):
-    """The planted fault: a pick without its idle proposals, and a report that has them."""
-
-    def said(costs, *, generator, idle, bits, made):
-        made.append(PROPOSALS)
-        return select(costs, generator, bits=bits)
-
-    monkeypatch.setattr(selection, "_padded", said)
-    made = counted(monkeypatch)
-    padded = Selection().run_padded(Rounds(EXTREME[0]), seeded_generator(1), None, size=2)
-    assert padded.diagnostics == {"proposals": 4 * PROPOSALS}
-    assert len(made) < 4 * PROPOSALS
-
-
-@pytest.mark.statistical
-def test_a_quota_that_is_reached_early_is_seen_and_a_cap_changes_the_law(monkeypatch, test_seed):
-    """The planted fault: B proposals were made, the last is taken whether accepted or not, and B is reported."""
-    generator, costs = np.random.default_rng(test_seed), int64(*np.repeat([0, 11], [1, 9]))
-    probabilities = special.softmax(-costs / 2.0**4)
-
-    def capped(most):
-        envelope, alone = Envelope(costs, np.ones(10, dtype=np.int64), 4), Envelope(0 * costs, np.ones(10, np.int64), 4)
-        found = next((one for one in (envelope.proposal(generator) for _ in range(most)) if one is not None), None)
-        return (found or alone.proposal(generator))[0]
-
-    assert chi_squared_p(np.bincount([capped(1) for _ in range(TIMES)], minlength=10), probabilities) < ALMOST_NEVER
-    monkeypatch.setattr(selection, "PROPOSALS", 1)
-    made = []
-    options = {"generator": generator, "idle": generator, "bits": 4, "made": made}
-    counts = np.bincount([selection._padded(costs, **options) for _ in range(TIMES)], minlength=10)
-    assert chi_squared_p(counts, probabilities) > ALMOST_NEVER
-    assert max(made) > 1  # it ran on, and said so

@@ -21,7 +21,7 @@ from onedraw.data.spark_tables import Encoding
 from onedraw.data.sums import Summation
 from onedraw.errors import FileMismatch, InvalidSchema, WrongCall
 from onedraw.ledger import Ledger
-from onedraw.mechanisms import PerturbedMode, calibrate
+from onedraw.methods import PerturbedMode, calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.models import Gaussian, Logistic, schema_features
 from tests.spark.spark_statistics import KillsItsExecutor, OtherArithmetic, RunsTwice, Totals
@@ -327,7 +327,7 @@ def test_a_median_and_its_interval_are_those_of_one_process(records, local):
 
 
 def test_a_sampler_of_many_passes_is_refused_before_the_charge_and_the_fit_is_named(records, ledger):
-    from onedraw.mechanisms import Gibbs
+    from onedraw.methods import Gibbs
 
     slow = calibrate(Gibbs(), MODEL, od.ApproxDP(2.0, 1e-5), n=N)
     with pytest.raises(WrongCall, match="Ask for a fit"):

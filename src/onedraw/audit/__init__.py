@@ -5,7 +5,7 @@ against a promise: ``comparison``) · ``bounds`` from error counts to a lower bo
 one, and those that only see draws · ``search`` the worst pair of data sets, and where records may lie · ``assertion``
 all of it as one line of a test · ``results`` and ``figure`` what is found, as values and as a picture.
 
-Proof and audit share no code: nothing here imports a mechanism, a model, a sampler or a release (mathematics.md §7).
+Proof and audit share no code: nothing here imports a mechanism, a model, a sampler or a release.
 Names are loaded when first touched.
 """
 

@@ -1,4 +1,4 @@
-"""From an attack's error counts to a lower bound on ε at a stated confidence (mathematics.md §7).
+"""From an attack's error counts to a lower bound on ε at a stated confidence.
 
 An attack guesses which of two neighbouring data sets made a draw. If (ε, δ) holds, its two error rates cannot both be
 small: 1 − δ ≤ FPR·e^ε + FNR and the same with the roles exchanged (Kairouz, Oh, Viswanath, arXiv:1311.0776). Upper
@@ -131,7 +131,7 @@ class SweepBound:
 def sweep_lower_bound(
     scores0: ArrayLike, scores1: ArrayLike, thresholds: ArrayLike, delta: float = 0.0, confidence: float = 0.95
 ) -> SweepBound:
-    """The best bound over T thresholds, each limit at α/(2T): all 2T limits hold together (mathematics.md §7).
+    """The best bound over T thresholds, each limit at α/(2T): all 2T limits hold together, by the union bound.
 
     Scores are large where the attack believes in the neighbour (``scores1``); above the threshold it says so. The
     thresholds must not be read from these scores: fix them beforehand or on held-out rounds.

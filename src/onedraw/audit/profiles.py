@@ -4,7 +4,7 @@ A ``Profile`` answers for a pair of laws P (on D) and Q (on D'): the largest log
 P(E) − e^ε Q(E), the trade-off curve, Rényi divergences, each the worse of both directions and each with a bracket
 [low, high]. The low end of a quadrature comes from the masses of cells: merging outcomes can only hide information, so
 up to the error of those masses it is a true lower bound, whatever happens inside a cell. A theorem whose pair has a low
-end above its promise is false (mathematics.md §7).
+end above its promise is false.
 
 Limits: densities are to be written in logarithms (a log density that underflows to −∞ in a tail is not mistaken for
 zero there, because tails of mass below 1e-12 are not believed); a mode much narrower than everything around it, and

@@ -1,6 +1,6 @@
 """Compared with what: the other methods of the literature, with honest promises.
 
-Each is a mechanism like those of `onedraw.mechanisms` (the same `calibrate` and `release`, a certificate that verifies), with its
+Each is a mechanism like those of `onedraw.methods` (the same `calibrate` and `release`, a certificate that verifies), with its
 theorem, its source and a line on when anybody should still use it. A method whose published promise is false is here twice:
 corrected, and ``as_published=True``, which is never proven and says so first. Nothing here is chosen by `auto` or `onedraw plan`.
 

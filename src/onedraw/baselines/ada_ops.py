@@ -25,9 +25,10 @@ from scipy import special
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget
-from onedraw.mechanisms.stages import MARGIN, Numbers, check_lattice, discrete_mu
+from onedraw.methods.base import Mechanism
+from onedraw.methods.stages import MARGIN, Numbers, check_lattice, discrete_mu
 from onedraw.models.conjugate.distributions import BallGaussian
-from onedraw.plans import Mechanism, Plan, Request
+from onedraw.plans import Plan, Request
 from onedraw.privacy import ApproxDP, GaussianDP
 from onedraw.privacy.conversions import gaussian_delta
 from onedraw.privacy.numbers import root_up, sum_up, up
@@ -137,6 +138,9 @@ class AdaOPS(Mechanism):
     def target(self, plan: Plan, summary: Any) -> RegressionTarget:
         return RegressionTarget(RegressionSums.of(plan.request, self.title), plan, summary)
 
+    def own_sampler(self) -> type[AdaptiveDraw]:
+        return AdaptiveDraw
+
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         return {"eigenvalue": 1, "length": 1, "draw": len(plan.model.parameter_names)}
 
@@ -202,7 +206,6 @@ class AdaptiveDraw(Sampler):
     options."""
 
     randomness: ClassVar[str] = "numpy"
-    carries_out: ClassVar[str] = "ada-ops"
     why: ClassVar[str] = "a noisy eigenvalue and length, and a draw by them"
     compiling: ClassVar[float] = 1.0
     each: ClassVar[float] = 2e-3

@@ -23,9 +23,10 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget, WrongCall
-from onedraw.mechanisms.stages import MARGIN, Numbers, check_lattice, discrete_mu
+from onedraw.methods.base import Mechanism
+from onedraw.methods.stages import MARGIN, Numbers, check_lattice, discrete_mu
 from onedraw.models.sums import exact_sums
-from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Provenance
 from onedraw.privacy.numbers import probability, root_up, up
 from onedraw.private import Private
@@ -100,6 +101,9 @@ class AdaSSP(Mechanism):
     def target(self, plan: Plan, summary: Any) -> RegressionTarget:
         return RegressionTarget(RegressionSums.of(plan.request, self.title), plan, summary)
 
+    def own_sampler(self) -> type[NoisyRegressionSums]:
+        return NoisyRegressionSums
+
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         sums = RegressionSums.of(plan.request, self.title)
         return {"eigenvalue": 1, "squares": sums.entries, "products": sums.width}
@@ -165,7 +169,6 @@ class NoisyRegressionSums(Sampler):
     """The plan's own algorithm: λ₁, XᵀX and Xᵀy with their noise. It has no options."""
 
     randomness: ClassVar[str] = "numpy"
-    carries_out: ClassVar[str] = "ada-ssp"
     why: ClassVar[str] = "noise on the sums of a linear regression"
     compiling: ClassVar[float] = 1.0
     each: ClassVar[float] = 2e-4

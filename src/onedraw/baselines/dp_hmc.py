@@ -24,11 +24,11 @@ from scipy import special
 
 from onedraw.arrays import Array, Integers
 from onedraw.errors import ExactnessRefused, PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms.barker_path import Barker, outside, prior_cost
-from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
-from onedraw.mechanisms.convex_bounds import bounds_of
-from onedraw.mechanisms.private_chain import ChainTarget, PrivateChain
-from onedraw.mechanisms.stages import LARGEST_KAPPA, MOST_STEPS, UNLIKE, discrete_mu
+from onedraw.methods.convex_bounds import bounds_of
+from onedraw.methods.private_chain.barker_path import Barker, outside, prior_cost
+from onedraw.methods.private_chain.kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
+from onedraw.methods.private_chain.mechanism import ChainTarget, PrivateChain
+from onedraw.methods.stages import LARGEST_KAPPA, MOST_STEPS, UNLIKE, discrete_mu
 from onedraw.models.compute import jnp
 from onedraw.models.public_directions import PublicDirections
 from onedraw.models.sums.gradient_sums import GradientSums, LatticeRows, RowLattice, rounding, row_lattice, steps_of

@@ -18,8 +18,9 @@ import numpy as np
 
 from onedraw import privacy
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
+from onedraw.methods.base import Mechanism
 from onedraw.models.row_model import Encoded
-from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, Provenance
 from onedraw.privacy.numbers import positive, positive_integer
 from onedraw.private import Private
@@ -112,6 +113,9 @@ class DPSGD(Mechanism):
     def target(self, plan: Plan, summary: Encoded) -> TrainingTarget:
         return TrainingTarget(plan, objective_of(plan.model), summary)
 
+    def own_sampler(self) -> type[Training]:
+        return Training
+
     def numbers(self, plan: Plan) -> Numbers:
         """Of a step. The noise is relative to one record's norm, and everything is divided by the public batch size."""
         return Numbers(self.clip, plan.parameters["noise_multiplier"] * self.clip, self.learning_rate / self.batch_size)
@@ -147,7 +151,6 @@ class Training(Sampler):
     same numbers to the last digits, with the same coins and noise."""
 
     randomness: ClassVar[str] = "numpy"
-    carries_out: ClassVar[str] = "dp-sgd"
     ENGINES: ClassVar[tuple[str, ...]] = ("opacus", "jax")
 
     engine: str = "opacus"

@@ -22,15 +22,16 @@ import numpy as np
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms import NoisyGradient
-from onedraw.mechanisms.calibration import known_curvature, whole_number
-from onedraw.mechanisms.convex_bounds import ConvexBounds, assumptions, smooth_bounds_of
-from onedraw.mechanisms.noisy_gradient import LARGEST_WEIGHT, MOST_RELAXATIONS, STEP, check_effect
+from onedraw.methods import NoisyGradient
+from onedraw.methods.base import Mechanism
+from onedraw.methods.calibration import check_effect, known_curvature, whole_number
+from onedraw.methods.convex_bounds import ConvexBounds, assumptions, smooth_bounds_of
+from onedraw.methods.gibbs.noisy_gradient import LARGEST_WEIGHT, MOST_RELAXATIONS, STEP
 from onedraw.models import GaussianMean
 from onedraw.models.compute import jax, jit, jnp
 from onedraw.models.design import EFFECT, NOISE, smallest_curvature
 from onedraw.models.row_model import Encoded
-from onedraw.plans import Mechanism, Plan, Request
+from onedraw.plans import Plan, Request
 from onedraw.privacy import Assumption, Provenance
 from onedraw.privacy.numbers import positive, positive_integer, root_down
 from onedraw.private import Private
@@ -189,6 +190,9 @@ class DPSGLD(Mechanism):
     def target(self, plan: Plan, summary: Encoded) -> SubsampledTarget:
         return SubsampledTarget(plan, summary)
 
+    def own_sampler(self) -> type[SubsampledLangevin]:
+        return SubsampledLangevin
+
 
 def _reach(bounds: ConvexBounds) -> float:
     assert bounds.lipschitz is not None  # `_checked` has refused such a model
@@ -249,7 +253,6 @@ class SubsampledLangevin(Sampler):
     """The plan's own steps from the prior's location; coins and noise come from one cryptographic generator."""
 
     randomness: ClassVar[str] = "numpy"
-    carries_out: ClassVar[str] = "dp-sgld"
     compiling: ClassVar[float] = 3.0
 
     @classmethod

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -21,20 +21,24 @@ from scipy import special
 
 from onedraw.arrays import Array, Integers
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms import calibration
-from onedraw.mechanisms.candidates import FINEST, MOST_CANDIDATES, largest_range, promise_of_rounds
-from onedraw.mechanisms.candidates_layout import FEWEST, MOST_ALONE, MOST_PAIRS, allowed
-from onedraw.mechanisms.candidates_loss import candidate_prior
-from onedraw.mechanisms.convex_bounds import assumptions, bounds_of
-from onedraw.mechanisms.noisy_gradient import check_effect
+from onedraw.methods import calibration
+from onedraw.methods.base import Mechanism
+from onedraw.methods.calibration import check_effect
+from onedraw.methods.candidates.layout import FEWEST, MOST_ALONE, MOST_PAIRS, allowed
+from onedraw.methods.candidates.loss import candidate_prior
+from onedraw.methods.candidates.mechanism import FINEST, MOST_CANDIDATES, largest_range, promise_of_rounds
+from onedraw.methods.convex_bounds import assumptions, bounds_of
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.design import EFFECT, NOISE, smallest_curvature
-from onedraw.plans import Mechanism, Plan, Request
+from onedraw.plans import Plan, Request
 from onedraw.privacy import Assumption, Provenance
 from onedraw.privacy.numbers import fraction_up, positive
 from onedraw.private import Private
 
 from .gradient_norms import LARGEST_STEPS, LEAST_STEPS, GradientNorms
+
+if TYPE_CHECKING:
+    from onedraw.methods.candidates.run import Selection
 
 MOST_DIMENSIONS = 3
 """Candidates from the prior cover no more: their number grows like the power d of n."""
@@ -63,7 +67,7 @@ class KNG(Mechanism):
     noun: ClassVar[str] = "estimate"
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "candidates"
-    """The plan *is* an algorithm, that of `samplers.Selection`."""
+    """The plan *is* an algorithm, that of `methods.candidates.run`."""
     publish: ClassVar[str] = "mean"
     """The pick of its one round."""
 
@@ -117,6 +121,11 @@ class KNG(Mechanism):
         numbers = plan.parameters
         norms = GradientNorms(plan.model, numbers["lipschitz"], int(numbers["width"]))
         return NormTarget(norms, summary, int(numbers["bits"]), int(numbers["candidates"]))
+
+    def own_sampler(self) -> type[Selection]:
+        from onedraw.methods.candidates.run import Selection  # which only a draw needs
+
+        return Selection
 
     def _range(self, request: Request) -> Fraction:
         """4V·2^−b for one record and one draw."""

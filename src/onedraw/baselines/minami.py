@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Gibbs
+from onedraw.methods import Gibbs
 from onedraw.plans import Plan, Request
 
 from .over_gibbs import OverGibbs

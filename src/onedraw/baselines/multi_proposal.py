@@ -20,9 +20,9 @@ import numpy as np
 
 from onedraw.arrays import Array, Integers
 from onedraw.errors import WrongCall
-from onedraw.mechanisms.barker_path import LATTICE_BITS, Barker, lattice_unit, outside, prior_cost
-from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
-from onedraw.mechanisms.private_chain import PrivateChain
+from onedraw.methods.private_chain.barker_path import LATTICE_BITS, Barker, lattice_unit, outside, prior_cost
+from onedraw.methods.private_chain.kernel import ChainRecords, Kernel, PublicStep, Secret, two_sources
+from onedraw.methods.private_chain.mechanism import PrivateChain
 from onedraw.models.compute import jax
 from onedraw.models.public_directions import PublicDirections, deviation
 from onedraw.models.sums.loss_changes import BITS, LossChanges

@@ -22,10 +22,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from onedraw.errors import UnsupportedBudget
-from onedraw.mechanisms.added_noise import noise_deviation, whole_numbers
+from onedraw.methods.added_noise.mechanism import noise_deviation, whole_numbers
+from onedraw.methods.base import Posterior
 from onedraw.models import BetaBernoulli, DirichletCategorical, GaussianMean, GaussianRegression, NormalInverseGamma
 from onedraw.models.model import positive_number
-from onedraw.plans import Plan, Posterior, Request
+from onedraw.plans import Plan, Request
 
 from . import noisy_counts
 from .noisy_counts import CountPosterior

@@ -5,17 +5,18 @@ weak for it.
 
 K. Chaudhuri, C. Monteleoni, A. Sarwate, JMLR 12 (2011), Algorithm 2: b of density ∝ e^{−β‖b‖}, pure ε, true as printed.
 D. Kifer, A. Smith, A. Thakurta, COLT 2012, Algorithm 1: Gaussian b for (ε, δ), or the same pure law; true where
-neighbours have one record more or less, false where one is replaced. It is corrected here by `privacy.perturbed_mode`,
-whose mechanism this is. Ours calibrates the same minimum with less noise: `mechanisms.PerturbedMode`. Theorems, proofs:
-objective_perturbation.md.
+neighbours have one record more or less, false where one is replaced, and corrected here. For pure ε ours is the same minimum in
+measured columns: `methods.PerturbedMode`. Theorems, proofs: objective_perturbation.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,15 +25,14 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms.stages import largest_total
+from onedraw.methods.stages import largest_total
 from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.convex.number_losses import SquaredLoss
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Plan, Request, fixed_in_advance
-from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance, PureDP
-from onedraw.privacy.corners import Corner, CornerDP
-from onedraw.privacy.numbers import fraction_up, sum_up, up
-from onedraw.privacy.perturbed_mode import slopes, volume_cost
+from onedraw.privacy import ApproxDP, Assumption, Promise, Provenance, PureDP, conversions
+from onedraw.privacy.numbers import fraction_down, fraction_up, narrowed, root_up, sum_up, up
+from onedraw.privacy.perturbed_mode import tilted_epsilon, volume_cost
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.sampler import Sample, Sampler
 
@@ -94,8 +94,11 @@ class ObjectivePerturbation(PerturbedFit):
             return self._plan(request, fit, self._numbers(request, fit, least))
 
         def keeps(total: float) -> bool:
-            numbers = self._numbers(request, fit, total)
-            return total <= epsilon and self._promise(request, fit, numbers).implies(budget)
+            with suppress(PromiseRefused):
+                return total <= epsilon and self._promise(request, fit, self._numbers(request, fit, total)).implies(
+                    budget
+                )
+            return False
 
         found = largest_total(keeps)
         if found is None:
@@ -188,13 +191,10 @@ class ObjectivePerturbation(PerturbedFit):
             return PureDP(sum_up([fraction_up(tilt + closing), 2.0 * k * kappa]))
         lower, upper = fit.kernel.slopes(math.inf, fit.responses)
         low, high = (max(-lower, upper), 0.0) if isinstance(fit.kernel, MarginLoss) else (-lower, upper)
-        corners = slopes(low, high, kappa, records=k)
-        ratio, other = up(fit.reach / noise), fraction_up(closing)
         if self.pure(request.budget):
-            return PureDP(sum_up([corners.pure_promise(ratio).stated_epsilon, other]))
-        terms = corners.promise(ratio).terms  # a Gaussian stage after them adds its square to each
-        squares = (fraction_up(Fraction(square) + Fraction(other) ** 2) for _, square, _ in terms)
-        return CornerDP(tuple(Corner(c, square, shift) for (c, _, shift), square in zip(terms, squares, strict=True)))
+            return PureDP(sum_up([tilted_epsilon(fit.lipschitz, noise, kappa, records=k), fraction_up(closing)]))
+        apart = partial(gaussian_delta, (low, high), kappa, ratio=up(fit.reach / noise), closing=fraction_up(closing), records=k)  # fmt: skip
+        return ApproxDP(_least_epsilon(apart, _delta(request)), _delta(request))
 
     def _plan(self, request: Request, fit: RegularisedFit, numbers: Mapping[str, float]) -> Plan:
         strong = fit.stronger(numbers["ridge"])
@@ -227,10 +227,43 @@ class ObjectivePerturbation(PerturbedFit):
             return (
                 "Chaudhuri, Monteleoni, Sarwate (JMLR 2011), Theorem 9, and closing noise (objective_perturbation.md)"
             )
-        return "Kifer, Smith, Thakurta (COLT 2012), corrected for a replaced record by the corners of perturbed_mode.md"
+        return "Kifer, Smith, Thakurta (COLT 2012), corrected for a replaced record (objective_perturbation.md)"
 
     def target(self, plan: Plan, summary: Any) -> RegularisedTarget:
         return RegularisedTarget(self.fit(plan.request).stronger(plan.parameters["ridge"]), summary, plan)
+
+    def own_sampler(self) -> type[TiltedMinimum]:
+        return TiltedMinimum
+
+
+def _least_epsilon(delta: Callable[[float], float], allowed: float) -> float:
+    """The smallest ε at which δ is allowed, rounded up."""
+    high = 1.0
+    while delta(high) > allowed:
+        if high > 1e6:
+            raise PromiseRefused(
+                f"This noise and ridge keep no ε that means anything at δ = {allowed:.3g}. Use more noise."
+            )
+        high *= 2.0
+    return narrowed(lambda epsilon: delta(epsilon) <= allowed, true=high, false=0.0, precision=1e-12)[0]
+
+
+def gaussian_delta(
+    ends: tuple[float, float], kappa: float, epsilon: float, *, ratio: float, closing: float, records: int
+) -> float:
+    """δ(ε) of a tilt with ``ratio`` = r/σ and slopes in [−low, high], rounded up: the sum over all ends of a person's 2k slopes of the δ of a
+    Gaussian mechanism that is as far apart, with the closing noise (objective_perturbation.md)."""
+    left = Fraction(epsilon) - records * Fraction(kappa)
+    if left <= 0:
+        return 1.0
+    low, high = ends
+    total = []
+    for steep in range(2 * records + 1):  # so many slopes are at the high end
+        apart = (steep * Fraction(high) + (2 * records - steep) * Fraction(low)) * Fraction(ratio)
+        mu = root_up(apart**2 + Fraction(closing) ** 2)
+        count = math.comb(2 * records, steep)
+        total.append(up(count * conversions.gaussian_delta(mu, fraction_down(left))) if mu else 0.0)
+    return min(1.0, sum_up(total))
 
 
 def _delta(request: Request) -> float:
@@ -248,7 +281,6 @@ class TiltedMinimum(Sampler):
     left. It has no options."""
 
     randomness: ClassVar[str] = "numpy"
-    carries_out: ClassVar[str] = "objective-perturbation"
     why: ClassVar[str] = "the minimum of a tilted, regularised loss"
     compiling: ClassVar[float] = 1.0
     each: ClassVar[float] = 2e-3

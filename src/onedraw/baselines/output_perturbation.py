@@ -22,13 +22,13 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.mechanisms.stages import LARGEST_KAPPA, MARGIN, MOST_STEPS, UNLIKE, discrete_mu
+from onedraw.methods.added_noise.run import laplace_steps
+from onedraw.methods.stages import LARGEST_KAPPA, MARGIN, MOST_STEPS, UNLIKE, discrete_mu
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.numbers import fraction_up, root_up
 from onedraw.samplers.noise import Noise, measurement
-from onedraw.samplers.noisy_sums import laplace_steps
 from onedraw.samplers.randomness import BOTH, OPENDP, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
 
@@ -167,6 +167,9 @@ class OutputPerturbation(PerturbedFit):
     def target(self, plan: Plan, summary: Any) -> RegularisedTarget:
         return RegularisedTarget(self.fit(plan.request), summary, plan)
 
+    def own_sampler(self) -> type[NoisyMinimum]:
+        return NoisyMinimum
+
 
 def lattice(fit: RegularisedFit, records: int, ratio: float) -> float:
     """Steps to a unit: a power of two, so many that neither the minimum nor the noise leaves 64 bits."""
@@ -194,7 +197,6 @@ class NoisyMinimum(Sampler):
     options."""
 
     randomness: ClassVar[str] = "numpy"
-    carries_out: ClassVar[str] = "output-perturbation"
     why: ClassVar[str] = "a regularised minimum, and noise on it"
     compiling: ClassVar[float] = 1.0
     each: ClassVar[float] = 3e-5

@@ -1,7 +1,7 @@
 """What a paper's own name for a Gibbs posterior shares: our `Gibbs` with one of its rules and the paper's weight,
 nothing else.
 
-Law, samplers, reserve and promise are those of `mechanisms.gibbs`; a baseline of this kind says which rule, and at
+Law, samplers, reserve and promise are those of `methods.gibbs`; a baseline of this kind says which rule, and at
 which weight.
 """
 
@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from onedraw.mechanisms import Gibbs
-from onedraw.mechanisms.convex_bounds import gibbs_law, has_closed_form
-from onedraw.plans import Mechanism, Plan, Request
+from onedraw.methods import Gibbs
+from onedraw.methods.base import Mechanism
+from onedraw.methods.convex_bounds import gibbs_law, has_closed_form
+from onedraw.plans import Plan, Request
 from onedraw.privacy import Promise
 
 

@@ -21,10 +21,10 @@ from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget, WrongCall
-from onedraw.mechanisms.barker_path import Barker, outside
-from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep, Secret
-from onedraw.mechanisms.private_chain import PrivateChain
-from onedraw.mechanisms.stages import discrete_mu
+from onedraw.methods.private_chain.barker_path import Barker, outside
+from onedraw.methods.private_chain.kernel import ChainRecords, Kernel, PublicStep, Secret
+from onedraw.methods.private_chain.mechanism import PrivateChain
+from onedraw.methods.stages import discrete_mu
 from onedraw.models.sums.loss_changes import BITS
 from onedraw.plans import Request
 from onedraw.privacy import AveragedDirectionsCurve, GaussianDP, Promise, RenyiDP

@@ -25,7 +25,7 @@ import numpy as np
 
 from onedraw.arrays import Array, Integers
 from onedraw.errors import UnsupportedBudget
-from onedraw.mechanisms.stages import Stage
+from onedraw.methods.stages import Stage
 from onedraw.models import LeastSquares
 from onedraw.models.sums.exact_sums import gram_steps, share_bits, symmetric
 from onedraw.models.sums.gradient_sums import SquareRows, SquareSums

@@ -24,6 +24,7 @@ from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.data.sums import check_room
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
+from onedraw.methods.base import Mechanism
 from onedraw.models.compute import jnp
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.convex.losses import LinearLoss, MarginLoss
@@ -31,7 +32,7 @@ from onedraw.models.convex.number_losses import HuberLoss, LogCoshLoss, Residual
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.fit.sums import NewtonSums, Objective, minimum
 from onedraw.models.sums.exact_sums import Compiled, SummedTarget, gram_steps
-from onedraw.plans import Mechanism, Plan, Request
+from onedraw.plans import Plan, Request
 from onedraw.privacy.numbers import fraction_up, positive, root_up, up
 
 CLOSE = 2.0**-20
@@ -113,7 +114,7 @@ class RegularisedFit:
                 kernel = replace(kernel, width=kernel.width / self.unit)
         ends = (self.responses[0] / self.unit, self.responses[1] / self.unit)
         lower, upper = kernel.slopes(math.inf, ends)
-        return FitLoss(kernel, "two-sided", max(-lower, upper), kernel.curvatures(math.inf, ends)[1], "labels")
+        return FitLoss(kernel, max(-lower, upper), kernel.curvatures(math.inf, ends)[1], "labels")
 
     @property
     def penalty(self) -> tuple[Array, Array]:

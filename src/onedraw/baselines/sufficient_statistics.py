@@ -30,12 +30,13 @@ from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget
-from onedraw.mechanisms.added_noise import Moving, NoiseOnSums, NoiseTarget, whole_numbers
+from onedraw.methods.added_noise.mechanism import Moving, NoiseOnSums, NoiseTarget, whole_numbers
+from onedraw.methods.base import Posterior
 from onedraw.models import ConjugateModel, DirichletCategorical, GammaExponential, GammaPoisson, GaussianMean
 from onedraw.models.conjugate.distributions import Gamma, Law, Normal
 from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS, Summary
 from onedraw.models.tables.table import proportional
-from onedraw.plans import Plan, Posterior, Request
+from onedraw.plans import Plan, Request
 from onedraw.privacy.numbers import confidence_level, root_up
 
 

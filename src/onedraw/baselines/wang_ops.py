@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from onedraw.errors import UnsupportedBudget
-from onedraw.mechanisms import Gibbs
+from onedraw.methods import Gibbs
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.convex.losses import MarginLoss
 from onedraw.models.convex.number_losses import ResidualLoss

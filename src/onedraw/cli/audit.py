@@ -127,13 +127,13 @@ def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
     """The certificate is verified, its plan derived again, and attacked with the sampler it names."""
     from onedraw.audit.cases import catalogue
     from onedraw.release import load
-    from onedraw.samplers import Sampler
+    from onedraw.samplers.choice import read_sampler
 
     release = load(path)
     certificate, case = release.certificate, catalogue.case_for(release.plan)
     subject = {"release": str(path), "sentence": release.sentence, "plan_digest": release.plan.digest,
                "fingerprint": certificate.fingerprint, "title": f"{path.name}: {release.sentence}"}  # fmt: skip
-    return subject, [case], Sampler.from_dict(certificate.sampler)
+    return subject, [case], read_sampler(release.plan, certificate.sampler)
 
 
 def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list[Any]:
@@ -152,7 +152,7 @@ def run(tasks: Any, effort: Any, *, confidence: float, seed: int | None) -> list
 
 
 def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> None:
-    from onedraw.audit.cases.investigation import in_words
+    from onedraw.audit.cases.investigation import CONFIRMING_CONFIDENCE, CONFIRMING_ROUNDS, in_words
 
     show_table(document["title"], COLUMNS, [
         [one.case.name, in_words(one.case.promise), number(one.promised_epsilon), number(one.exact_epsilon), number(one.gap),
@@ -169,7 +169,8 @@ def show(document: dict[str, Any], found: list[Any], written: list[Path]) -> Non
         "",
         "ε shown: by the exact profile of the worst known pair, at the promise's δ. Gap: what is promised over what that pair "
         "attains, in the promise's own currency; 1 is attained. Fault caught: the smallest factor on the weight that the exact "
-        f"audit notices. By draws: ε shown by the library's own draws, at confidence {document['confidence']:g}.",
+        f"audit notices. By draws: ε shown by the library's own draws, at confidence {document['confidence']:g}; "
+        f"an attack that shows more than promised is repeated with {CONFIRMING_ROUNDS} times the rounds at {CONFIRMING_CONFIDENCE:g}.",
         *sorted({f"No draws of {one.case.name}: {why}." for one in found for why in one.left_out}),
         *(
             f"Replayed on two neighbouring synthetic tables: every stage of {one.case.name} is what its plan declares."

@@ -57,7 +57,8 @@ def release(
     best = planned.choices.eligible[0]
     plan, seconds = best.plan, best.seconds
     parameters = len(plan.model.parameter_names)
-    if parameters > plan.n and plan.requires != "moments":  # which have no prior; said of public numbers alone
+    few = parameters > plan.n and not plan.mechanism.publishes_moments  # which have no prior
+    if few:  # said of public numbers alone
         show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
     if check:
         look(columns_of(records))
@@ -90,10 +91,8 @@ def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
 
 
 def show(result: Any, planned: Planned, found: Estimates) -> None:
-    from onedraw.mechanisms import ExponentialQuantiles
     from onedraw.models import Network
     from onedraw.release.estimates import about_lines
-    from onedraw.release.intervals.quantiles import inter_quartile_range
 
     certificate, timing = result.certificate, result.certificate.timing
     show_lines(certificate.sentence, *([timing.sentence] if timing is not None and timing.work else []))
@@ -105,8 +104,10 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
         of = "the columns" if whole else certificate.data.target
         show_estimates(f"{found.estimand or f'{described} of {of}'}{units(result.plan.model)}", found)
     show_lines(*about_lines(**vars(found)), *map(str, found.joint))
-    quantiles = isinstance(result.plan.mechanism, ExponentialQuantiles)
-    if quantiles and (spread := inter_quartile_range(certificate, result.plan)):
+    spread = result.plan.mechanism.inter_quartile_range(
+        result.plan, certificate.draw.values[0], certificate.draw.stages
+    )
+    if spread is not None:
         show_lines(str(spread))
     if planned.choices.why:
         show_lines(f"Method: {planned.choices.why}")

@@ -8,6 +8,7 @@ by cell, bytes need not be UTF-8, integers need not fit a float.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -67,9 +68,23 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
     if pa.types.is_boolean(kind):
         array = array.cast(pa.uint8())
     if pa.types.is_floating(kind) or not array.null_count:
-        return Numbers(array.to_numpy(zero_copy_only=False))  # a null float becomes NaN
+        return Numbers(numpy_array(array))
     # A null must not turn the other integers into floats, which could no longer be told apart.
-    return Numbers(array.fill_null(0).to_numpy(), array.is_null().to_numpy(zero_copy_only=False))
+    return Numbers(numpy_array(array.fill_null(0)), numpy_array(array.is_null()))
+
+
+def numpy_array(array: Any) -> Any:
+    """Return Arrow's numbers or truth values as NumPy's, a null float as NaN.
+
+    Arrow's own conversion loads pandas, where it is installed: a quarter of a second.
+    """
+    if pa.types.is_boolean(array.type):
+        return numpy_array(array.cast(pa.uint8())).astype(bool)
+    if pa.types.is_floating(array.type) and array.null_count:
+        array = array.fill_null(math.nan)
+    if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type)) or array.null_count:
+        return array.to_numpy(zero_copy_only=False)
+    return np.from_dlpack(array)
 
 
 def chunk_of_text(array: Any, wanted: Wanted) -> Chunk:
@@ -93,7 +108,7 @@ def _parsed(raw: Any) -> Any:
         numbers = _cast(pc.if_else(looks, trimmed, pa.scalar(None, trimmed.type)))
         if numbers is None:
             looks, numbers = pa.array(np.zeros(len(raw), dtype=bool)), np.full(len(raw), np.nan)
-        words = np.flatnonzero(~looks.to_numpy(zero_copy_only=False))
+        words = np.flatnonzero(~numpy_array(looks))
         numbers = np.array(numbers)  # Arrow's memory is not ours to change
         numbers[words] = [number_of(cell) for cell in raw.take(pa.array(words)).to_pylist()]
     return numbers
@@ -102,13 +117,13 @@ def _parsed(raw: Any) -> Any:
 def _cast(raw: Any) -> Any | None:
     """The cells as float64 by Arrow's own reading, or None if there is one it cannot read."""
     try:
-        return raw.view(pa.large_string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return numpy_array(raw.view(pa.large_string()).cast(pa.float64()))
     except pa.ArrowInvalid:
         return None
 
 
 def _coded(array: Any) -> Cells:
-    codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+    codes = numpy_array(array.indices.cast(pa.int64()).fill_null(-1))
     return Cells(array.dictionary.cast(pa.large_binary()).to_pylist(), codes)
 
 

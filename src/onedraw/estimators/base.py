@@ -37,7 +37,7 @@ from onedraw.data.curator import CURATOR, Declared, check_terminal, columns_of, 
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
-from onedraw.mechanisms import Moments, Plan
+from onedraw.methods import Plan
 from onedraw.models.batches import column_chunks
 from onedraw.plain_text import shown_place
 from onedraw.planning import Choices
@@ -234,7 +234,7 @@ class PrivateEstimator(KnownParameters, BaseEstimator, abc.ABC):
     def _release(self, choice: Choices, data: Any) -> Array:
         """Release by the chosen plan, remember what left, and return the draws as drawn."""
         plan, notes = choice.best, not_covered()
-        if len(plan.model.parameter_names) > plan.n and not isinstance(plan.mechanism, Moments):  # which have no prior
+        if len(plan.model.parameter_names) > plan.n and not plan.mechanism.publishes_moments:  # which have no prior
             other = (
                 "response's level than about the columns"
                 if plan.mechanism.no_interval

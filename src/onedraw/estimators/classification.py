@@ -120,7 +120,7 @@ class DPLogisticRegression(LinearClassifier):
         Standard errors of a fit that hold where the model does not, at some cost of width.
     estimand : "maximum-likelihood" or "robust"
         What the fit must estimate. If budget and n do not allow it, `fit` refuses before anything is spent. "robust" counts rows far out
-        less, and is all there is for more than two classes. None: maximum likelihood if budget and n allow it, otherwise "robust".
+        less, by a rule that is the same at every n and ε. None: maximum likelihood, under a pure ε "robust".
         `summary` names what was estimated.
     effects : list of str or int
         Columns whose effects are of interest, by name (or place, if none is a category), fixed before the records are seen. The noise of the fit is smaller along

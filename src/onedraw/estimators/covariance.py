@@ -1,6 +1,6 @@
 """Means, deviations, covariances and correlations of several columns at once, with errors, like `sklearn.covariance`.
 
-One release by `mechanisms.Moments`: noise on exact sums, and everything else follows from it (`models.moments_result`).
+One release by `methods.Moments`: noise on exact sums, and everything else follows from it (`models.moments.result`).
 What is estimated are the moments of the records clamped to their declared bounds, with divisor n as in scikit-learn.
 
 | a record that is | counts as |
@@ -24,7 +24,7 @@ from onedraw.arrays import Array
 from onedraw.data import Schema, read
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, WrongCall
-from onedraw.mechanisms import Moments, Plan
+from onedraw.methods import Moments, Plan
 from onedraw.models import Columns
 from onedraw.planning import CovarianceQuestion, chosen_columns
 

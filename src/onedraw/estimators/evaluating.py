@@ -1,7 +1,7 @@
 """Fitted models on held-out records, under differential privacy: how good is one, and which of several to use?
 
-**`evaluate`**: what the model says of a record and what the record was are counted in public cells (`models.scores`), noise is added to
-the counts, and accuracy, ROC curve, calibration, R² follow from them (`release.intervals.evaluations`). One spend, one
+**`evaluate`**: what the model says of a record and what the record was are counted in public cells (`models.tables.scores`), noise is added to
+the counts, and accuracy, ROC curve, calibration, R² follow from them (`release.evaluations`). One spend, one
 certificate, one entry in the ledger, however many figures.
 
 **`choose`**: a comparison of noisy scores pays for every score. A choice pays once: the exponential mechanism tells the winner and
@@ -28,11 +28,11 @@ from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Statistic
 from onedraw.errors import WrongCall
 from onedraw.ledger import Ledger
-from onedraw.mechanisms import AddedNoise, ExponentialChoice, calibrate
+from onedraw.methods import AddedNoise, ExponentialChoice, calibrate
 from onedraw.models.tables.scores import LOSS_STEPS, ClassifierScores, Losses, ModelChoice, RegressorScores, in_steps
 from onedraw.privacy import Assumption, Promise, Provenance
 from onedraw.release import Certificate, Release, release
-from onedraw.release.intervals.evaluations import Curve, Figure, Scores, scores_of
+from onedraw.release.evaluations import Curve, Figure, Scores, scores_of
 
 from .base import Labels, Range, budget_of, opened
 from .judging import Kind, judged_by

@@ -26,7 +26,8 @@ from onedraw.arrays import Array, Mask
 from onedraw.data import DatabaseTable, Measure, Schema
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
-from onedraw.mechanisms import FitMechanism
+from onedraw.methods.draws.path_start import remembers_start
+from onedraw.methods.fits import why_fit_refused
 from onedraw.models import Gaussian
 from onedraw.models.batches import column_chunks
 from onedraw.models.features import read_rows
@@ -39,10 +40,8 @@ from onedraw.release.estimates import (
     interval_of,
     readable_draws,
     values_of,
-    why_fit_refused,
     why_refused,
 )
-from onedraw.release.intervals.path_start import remembers_start
 
 from .base import Bounds, FileName, NoInterval, PrivateEstimator, cached, compared_features, is_integer
 from .validation import (
@@ -186,7 +185,7 @@ class LinearEstimator(RegressionEstimator):
 
     @property
     def _is_fit(self) -> bool:
-        return isinstance(self.choice_.best.mechanism, FitMechanism)
+        return bool(self.choice_.best.mechanism.publishes_fit)
 
     def _refused(self, draws: Array) -> Mask:
         """Coefficients about which a fit knows too little, or whose path may remember its start."""

@@ -98,7 +98,7 @@ class DPLinearRegression(NumberEstimator):
         of the response bound each, or 1.
     estimand : "least-squares" or "robust"
         What the fit must estimate. If budget and n do not allow it, `fit` refuses before anything is spent. "robust" is a line for
-        which rows and residuals far out count less. None: least squares if budget and n allow it, otherwise "robust". `summary` names
+        which rows and residuals far out count less. None: least squares, under a pure ε "robust". `summary` names
         what was estimated.
     effects : list of str or int
         As in `DPLogisticRegression`.
@@ -132,7 +132,7 @@ class DPQuantileRegressor(NumberEstimator):
     """A quantile of the response as a linear function of the features, under differential privacy.
 
     ``quantile`` is 0.5, the median, by default. ``estimand`` is "quantile", the quantile itself, or "robust", for which rows far out
-    count less and the kink of the pinball loss is rounded; None takes the first if budget and n allow it. The other parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and
+    count less; None takes the first, under a pure ε the second. The other parameters and the attributes are those of `DPLinearRegression`, ``response_bound`` being optional, and
     mechanism one of "auto", "noisy-gradient measured", "noisy-gradient", "gdp", "bounded".
     """
 

@@ -20,8 +20,6 @@ from onedraw.errors import InvalidModel, WrongCall
 from onedraw.models.tables.category_table import condition
 from onedraw.planning import Choices, QuantileQuestion
 from onedraw.privacy import Promise
-from onedraw.release.intervals.quantiles import inter_quartile_range, why_no_ends
-from onedraw.release.intervals.tables import table_interval
 
 from .base import Labels, Numbers, Range, cached, is_number
 from .classification import declared_classes
@@ -149,8 +147,8 @@ class DPCount(LevelEstimator):
         if of not in ("records", "population"):
             raise WrongCall(f"of is 'records' or 'population', got {of!r}.")
         check_is_fitted(self)
-        low, high, *_ = table_interval(self.choice_.best, self.certificate_.draw.stages or {}, level, of=of)
-        return np.column_stack([low, high])
+        plan, stages = self.choice_.best, self.certificate_.draw.stages or {}
+        return np.column_stack(plan.mechanism.interval_about(plan, stages, level, of=of))
 
     def _keep(self, centre: Array) -> None:
         self.levels_ = np.array(self.choice_.best.model.levels) if self.between is not None else self._levels()
@@ -320,7 +318,8 @@ class DPQuantile(ColumnEstimator):
         plan = self.choice_.best
         self.levels_, self.quantiles_ = np.array(plan.model.levels), centre
         self.rank_error_ = np.array(plan.mechanism.rank_errors(plan))
-        spread = inter_quartile_range(self.certificate_, plan)
+        draw = self.certificate_.draw
+        spread = plan.mechanism.inter_quartile_range(plan, draw.values[0], draw.stages)
         self.iqr_ = np.nan if spread is None else spread.value
         self.iqr_interval_ = None if spread is None or spread.level is None else spread[1:]
 
@@ -328,4 +327,5 @@ class DPQuantile(ColumnEstimator):
     def interval_reason_(self) -> str:
         """Why there is no interval; empty if there is one."""
         check_is_fitted(self)
-        return "" if self.certificate_.draw.stages is not None else why_no_ends(self.choice_.best)
+        plan = self.choice_.best
+        return "" if self.certificate_.draw.stages is not None else plan.mechanism.why_no_ends(plan)

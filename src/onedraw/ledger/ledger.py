@@ -2,7 +2,7 @@
 
 `Ledger` is append-only. A release *reserves* its promise before any record is read and is *settled* with its
 certificate's digest afterwards; a reservation is a spend for ever, so a crash can waste budget but never hide
-a spend (architecture.md, joint 3). What fits is decided under the writer's lock, on the whole history, by the
+a spend (docs/design.md, joint 3). What fits is decided under the writer's lock, on the whole history, by the
 proven filters of `onedraw.privacy.filters`: what is spent next may be chosen in view of the draws before.
 """
 
@@ -166,7 +166,7 @@ class Ledger:
         **Guarantee.** When this returns the event is on disk, and everything ever reserved from the dataset,
         settled or not, seeded or not, is proven to imply its budget, even though promises were chosen in view of
         the draws before them. Processes may reserve at the same time: one at a time decides. ``gamma`` is the total
-        variation allowance of an inexact draw, an entry of its own (mathematics.md §1); ``timing`` is that of padded work (γ₂,
+        variation allowance of an inexact draw, an entry of its own (privacy/promises.md); ``timing`` is that of padded work (γ₂,
         samplers/padding.md), None where running time is not covered, and counts like it. ``delta`` is the δ at which a sum of
         (ε, δ) reads the promise; None: its pure ε, or the δ at which it is quoted. A promise that stands in a
         declaration of the same part (`declare`) and was not drawn yet is paid for by it. ``entry`` is a new random name

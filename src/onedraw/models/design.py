@@ -1,6 +1,6 @@
 """The public reference design: the rows, parameters and responses that are expected before any record is read.
 
-mathematics.md §5, "Choosing β". It follows from a model's declared bounds alone:
+It is what β is chosen for ("Which β" in methods/beta_divergence/proof.md). It follows from a model's declared bounds alone:
 
 - features independent and uniform on the declared box, uniform on the sphere of radius ``data_norm``, or standard normal
   where no bound is declared;
@@ -33,7 +33,6 @@ from .convex.linear_model import ConvexModel
 from .convex.losses import LinearLoss, MarginLoss
 from .convex.number_losses import CanonicalLoss, CappedPoissonLoss, ResidualLoss
 from .features import Features
-from .fit import constants as constant
 from .likelihood import LocationNoise
 from .likelihood.likelihood_model import Linear
 from .moments.measured_model import WeightedLoss
@@ -253,20 +252,24 @@ def smallest_curvature(model: Any, effect: float = EFFECT, noise: float = NOISE,
     return found if found > 0.0 else None
 
 
+LONGER = 1.5
+"""Coefficients that paths are planned for, over those of the usual design: a longer way."""
+
+
 def usual_length(model: Any, effect: float | None, noise: float | None) -> float | None:
     """The norm of the coefficients that paths are planned for, as ridges of fits are; None if nothing is known of the rows.
 
     Numbers are predicted as well as their coefficients are known, whose norm is larger the less columns vary; classes are
-    ordered by a shrunk score as well (`models.fit.constants`).
+    ordered by a shrunk score as well.
     """
     features = getattr(model, "features", None)
     if not (isinstance(model, ConvexModel) and isinstance(features, Features)):
         return None
     kernel = model.kernel.of if isinstance(model.kernel, WeightedLoss) else model.kernel
     if not isinstance(kernel, ResidualLoss):
-        return constant.EFFECT * (effect or EFFECT)
+        return LONGER * (effect or EFFECT)
     spread = math.sqrt(max(features.count, 1) / Design(features).squared_length)
-    return constant.EFFECT * (effect or noise or NOISE) * spread
+    return LONGER * (effect or noise or NOISE) * spread
 
 
 def mean_curvature(loss: Any, variances: Array, noise: float = NOISE) -> Array | None:

@@ -2,7 +2,7 @@
 
 A model is a frozen value: loss or likelihood, prior, and the public bounds of one record. It encodes records
 (`summarise`) and states what is known of every one of them (`bounds`). Which promise a draw from its posterior
-has is not its business: see `onedraw.mechanisms`.
+has is not its business: see `onedraw.methods`.
 
 It answers for itself: what its numbers are called, mean and are measured in (`title`, `meaning`, `unit`, `column_units`),
 how they are drawn (`form`, `public_range`), and what it predicts. Nobody else switches on the name of a model.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         model_for,
         table_for,
     )
-    from .expected_errors import Expectation, expected_error, simulated_error
+    from .expected_errors import expected_error, simulated_error
     from .options import KINDS, QUESTIONS, Options
     from .question import Asked, Planned, ask, plan
     from .regression import Regression
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .sample_size import smallest_epsilon, smallest_n
 
 __all__ = [
-    "KINDS", "QUESTIONS", "Asked", "Choice", "Choices", "ColumnQuestion", "CovarianceQuestion", "Expectation", "Options", "Planned",
+    "KINDS", "QUESTIONS", "Asked", "Choice", "Choices", "ColumnQuestion", "CovarianceQuestion", "Options", "Planned",
     "QuantileQuestion", "Question", "Regression", "ask", "calibrate", "choices", "choose", "chosen_columns", "expected_error", "model_for", "plan",
     "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
 ]  # fmt: skip
@@ -36,7 +36,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, {
         "choice": ("Choice", "Choices", "Question", "choices", "choose"),
         "column_questions": ("ColumnQuestion", "CovarianceQuestion", "QuantileQuestion", "chosen_columns", "model_for", "table_for"),
-        "expected_errors": ("Expectation", "expected_error", "simulated_error"),
+        "expected_errors": ("expected_error", "simulated_error"),
         "options": ("KINDS", "QUESTIONS", "Options"),
         "question": ("Asked", "Planned", "ask", "plan"),
         "regression": ("Regression",),

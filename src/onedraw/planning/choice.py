@@ -1,7 +1,7 @@
 """Which mechanism? The eligible one whose expected error is smallest, from public numbers only.
 
-`choices` ranks mechanisms for one model. A `Question` is answered by its own choices; a regression takes a fit (`PerturbedMode`) wherever
-there is one for the question and the budget, because it measures the design that all others have to guess, and real
+`choices` ranks mechanisms for one model. A `Question` is answered by its own choices; a regression takes a fit (`AveragedSteps`, for a
+pure ε `PerturbedMode`) wherever there is one for the question and the budget, because it measures the design that all others have to guess, and real
 columns neither fill their declared ranges nor are uncorrelated (benchmarks/results/estimators_table.md). Elsewhere it
 ranks models and mechanisms by expected error, those alone whose promise is proven for what will really run (its sampler
 included). It says what it took and why.
@@ -18,27 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 from onedraw import samplers
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.mechanisms import (
+from onedraw.methods import (
     Concentrated,
     Diffused,
     Direct,
-    FitMechanism,
-    Measured,
-    NoisyGradient,
     Plan,
     calibrate,
 )
+from onedraw.methods.draws.replicated import LEAST_INFORMED, expected_half_width, informed
+from onedraw.methods.expectation import Expectation
 from onedraw.plain_text import known, shown_as_html
 from onedraw.privacy import Promise
-from onedraw.release.intervals.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.release.statement import accepted_words, promise_of
 
 from .designs import ColumnError, DesignError, design_errors, designs_words, intervals_words
 from .estimands import estimand_refused
-from .expected_errors import Expectation, expected_error
+from .expected_errors import expected_error
 from .options import RESIDUALS
 from .predictors import predictor_of, why_predicted
 from .reasons import is_chain, why_taken
+from .variants import fits_under
 
 if TYPE_CHECKING:
     from .regression import Regression
@@ -295,7 +294,7 @@ def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], 
     refused: dict[str, str] = {}
     auto = terms.mechanism == "auto"
     for variant in question.variants() if auto else (question.variant(terms.mechanism),):
-        if auto and terms.draws > 1 and isinstance(variant.mechanism, Measured):
+        if auto and terms.draws > 1 and variant.mechanism.measures_columns_first:
             continue  # several were asked for because their spread gives an interval, and theirs gives none
         try:
             plans = _plans(question, variant, terms)
@@ -314,7 +313,7 @@ def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], 
 def _fit(question: Regression, terms: Terms) -> Choice | None:
     """Return the first fit that answers the question, None if there is none; refuse if one was asked for by estimand or effects."""
     why = ""
-    for variant in question.fits if terms.draws == 1 else ():
+    for variant in fits_under(question, terms.budget) if terms.draws == 1 else ():
         try:
             plan = terms.calibrated(variant.mechanism, variant.model)
         except (PromiseRefused, InvalidModel) as error:
@@ -339,9 +338,9 @@ def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]
             "No chain is proven to draw from a β-divergence posterior. Candidates, which select exactly, need none; or take "
             'the risk by name with accept="estimated" or accept="assumed".'
         )
-    if isinstance(variant.mechanism, FitMechanism):
+    if variant.mechanism.publishes_fit:
         return [_fitted(question, variant, terms.calibrated(variant.mechanism, variant.model))]
-    if not isinstance(variant.mechanism, NoisyGradient) or terms.draws == 1:
+    if not variant.mechanism.replicates or terms.draws == 1:
         return [_drawn(question, variant, variant.mechanism, terms)]
     if question.prior_scale is None:
         variant = replace(question, prior_scale=WIDER * question.scale, radius=question.ball).variant(variant.name)
@@ -366,7 +365,7 @@ def _drawn(question: Regression, variant: Variant, mechanism: Any, terms: Terms)
 
 
 def _rank(choice: Choice) -> tuple[bool, float]:
-    measured = isinstance(choice.plan.mechanism, Measured) and choice.plan.parameters["moments_noise"]
+    measured = choice.plan.mechanism.measures_columns(choice.plan)
     return math.isnan(choice.expected.private), choice.expected.private / (AS_GOOD if measured else 1.0)
 
 

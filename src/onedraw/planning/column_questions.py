@@ -32,8 +32,8 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused, WrongCall
-from onedraw.mechanisms import AddedNoise, CenteredNoise, ExponentialQuantiles, Moments
-from onedraw.mechanisms.centered_noise import is_worthwhile
+from onedraw.methods import AddedNoise, CenteredNoise, ExponentialQuantiles, Moments
+from onedraw.methods.expectation import Expectation
 from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, ConjugateModel, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
 from onedraw.models.tables.category_table import condition
@@ -42,7 +42,7 @@ from onedraw.plans import Plan, record_count
 from onedraw.privacy import ApproxDP, Promise
 
 from .choice import CANDIDATES, Choice, Choices, Question, Terms, ranked
-from .expected_errors import Expectation, expected_error, why_selected
+from .expected_errors import expected_error, why_selected
 from .options import CONDITIONS, GROUPED, QUESTIONS, RANKS
 
 ASKED_OF: dict[str, tuple[str, ...]] = {
@@ -125,7 +125,7 @@ class ColumnQuestion(Question):
             plan = terms.calibrated(CenteredNoise(), self.table)
             return Choice(plan, expected_error(plan), CENTERED)
         plan = terms.calibrated(AddedNoise(law), self.table)
-        if law is None and plan.mechanism.law == "laplace" and is_worthwhile(plan.request):
+        if law is None and plan.mechanism.law == "laplace" and CenteredNoise.is_worthwhile(plan.request):
             return self._noise(terms, CENTERED)
         return Choice(plan, expected_error(plan), str(plan.mechanism.law))
 
@@ -293,7 +293,7 @@ class CovarianceQuestion(Question):
             sampling, noise = 1.0 / math.sqrt(plan.n), problem.deviation("moments") / math.sqrt(2.0)
         expected = Expectation(math.hypot(sampling, noise), sampling, 0.0)
         given = "" if problem.gives_correlations else "; with this n and ε the noise is too large for correlations, so none will be given: more records, fewer columns or a larger ε help"  # fmt: skip
-        stronger = plan.parameters["pure"] and isinstance(terms.budget, ApproxDP)
+        stronger = problem.pure and isinstance(terms.budget, ApproxDP)
         why = (
             f"moments: noise on exact sums; a correlation of two columns is expected to be off by {expected.private:.3g} "
             f"({sampling:.3g} without privacy), a mean by {problem.deviation('sums'):.3g} of half its range by noise{given}"

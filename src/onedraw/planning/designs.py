@@ -19,9 +19,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from onedraw.methods.expectation import Expectation
 from onedraw.plans import Plan
 
-from .expected_errors import Expectation, fit_column_error, fit_error
+from .expected_errors import fit_column_error, fit_error
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .regression import Regression
 
 EFFECT_KINDS = tuple(kind for kind in ESTIMANDS if kind != "softmax")
-"""Regressions that averaged steps fit."""
+"""Regressions of one coefficient for each column, whose estimand does not depend on how far scores are shortened."""
 
 MOST_NAMED = 12
 """Columns that a refusal lists, at most."""
@@ -94,7 +94,7 @@ def check_effects(asked: Regression) -> None:
     if not asked.effects:
         raise InvalidModel("effects names no column. Name the columns of interest, or leave it out.")
     if asked.estimand == "robust":
-        raise InvalidModel('effects= is for averaged steps, which do not fit estimand="robust". Leave one of them out.')
+        raise InvalidModel('effects= changes how far rows count, which estimand="robust" fixes. Leave one of them out.')
     assert asked.effect_places  # reading it refuses names that are no columns
 
 

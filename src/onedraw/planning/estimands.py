@@ -1,8 +1,8 @@
 """What a regression was asked to estimate: which values belong to its kind, and why no fit estimates it.
 
 An estimand is a number of the population: its least-squares coefficients, say. Averaged steps estimate the usual one of each
-kind, and the perturbed mode a robust line. Without ``estimand=`` the first is taken where budget and n allow it, otherwise the
-second; with it, nothing else is taken.
+kind, or a robust line where it is asked for; the perturbed mode, which serves a pure ε, estimates a robust line of its own.
+With ``estimand=`` nothing else is taken.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_named(asked: Regression, name: str, fits: Collection[str]) -> None:
         raise InvalidModel(
             f"estimand= is about what a fit estimates, and {name!r} is none: it would do nothing. Leave one of them out."
         )
-    if (name == "perturbed-mode") != (estimand == "robust"):
+    if name == "perturbed-mode" and estimand != "robust":
         raise InvalidModel(
             f"{name!r} does not estimate {NAMES[estimand]}, which estimand={estimand!r} asks for. Leave one of them out."
         )
@@ -79,8 +79,6 @@ def estimand_refused(question: Regression, terms: Terms, why: str) -> PromiseRef
             f"{head} under a declared prior, which pulls them towards 0. Leave out prior_scale, and give the prior to "
             f"posterior(size, prior=…) afterwards{other}."
         )
-    if question.kind == "softmax":
-        return PromiseRefused(f"{head} of more than two classes. Ask for two of the classes at a time{other}.")
     if isinstance(terms.budget, PureDP):
         return PromiseRefused(
             f"{head} under {terms.budget}: its steps add Gaussian noise, which needs a δ. Pass a δ above 0{other}."
@@ -93,7 +91,9 @@ def _or_robust(question: Regression, terms: Terms) -> str:
     """Return the robust line as a last remedy, if these terms allow it, or what a plan without effects may be."""
     if question.effects is not None:
         return ", or leave out effects"
-    for fit in replace(question, estimand="robust").fits:
+    from .variants import fits_under
+
+    for fit in fits_under(replace(question, estimand="robust"), terms.budget):
         try:
             terms.calibrated(fit.mechanism, fit.model)
         except (PromiseRefused, InvalidModel):

@@ -89,7 +89,7 @@ class RegressionOptions:
     )  # fmt: skip
     estimand: str | None = option(
         None, "What a fit must estimate: least-squares, maximum-likelihood, quantile, or robust (records far out count less). "
-        "Default: robust only if budget or n allow nothing else.", of=tuple(ESTIMANDS),
+        "Default: robust only under a pure ε.", of=tuple(ESTIMANDS),
     )  # fmt: skip
     effects: Sequence[str] | None = option(
         None, "Columns whose effects are of interest: the noise is smaller along them, and larger along others.",

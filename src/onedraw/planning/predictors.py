@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onedraw.mechanisms.convex_bounds import gdp_mu
-from onedraw.methods.fit import AveragedSteps
+from onedraw.methods.convex_bounds import gdp_mu
 
 from .reasons import DECIDED
 from .variants import Variant, predictor_for
@@ -24,21 +23,21 @@ if TYPE_CHECKING:
     from .regression import Regression
 
 LEAST_INFORMED = {"logistic": 120.0, "poisson": 120.0, "softmax": 90.0}
-"""ν from which a fit is taken, by kind; lines are always fitted."""
+"""ν from which a fit is taken, by kind. Lines are fitted at any ν, unless the fit refuses the size."""
 
 
 def predictor_of(question: Regression, terms: Terms, fit: Plan | None) -> Variant | None:
     """Return clipped gradients if they are to answer the question in place of this fit, else None."""
     asks_coefficients = question.estimand is not None or bool(question.effects) or question.robust
-    if question.kind not in LEAST_INFORMED or terms.draws > 1 or terms.budget.is_pure or asks_coefficients:
+    if terms.draws > 1 or terms.budget.is_pure or asks_coefficients:
         return None
     predictor = predictor_for(question)
-    if predictor is None or informed_by(question, predictor, terms) >= LEAST_INFORMED[question.kind]:
+    if predictor is None or fit is None:
+        return predictor
+    if informed_by(question, predictor, terms) >= LEAST_INFORMED.get(question.kind, 0.0):
         return None
-    steps = fit is not None and isinstance(fit.mechanism, AveragedSteps)
-    if question.kind != "softmax" and fit is not None and steps and not fit.mechanism.why_no_interval(fit):
-        return None
-    return predictor
+    gives_intervals = not (fit.mechanism.for_pure_budgets or fit.mechanism.why_no_interval(fit))
+    return None if question.kind != "softmax" and gives_intervals else predictor
 
 
 def informed_by(question: Regression, predictor: Variant, terms: Terms) -> float:
@@ -52,11 +51,15 @@ def why_predicted(question: Regression, terms: Terms, fit: Plan | None) -> str:
     """Return why, in a sentence or two; `fit` is the plan they replace, None if no fit keeps the budget."""
     predictor = predictor_for(question)
     assert predictor is not None
+    if fit is None:
+        return (
+            f"{predictor.name}: no fit keeps the budget for this n, and they predict without one. They give no coefficients to "
+            f"interpret. {DECIDED}"
+        )
     informed, least = informed_by(question, predictor, terms), LEAST_INFORMED[question.kind]
-    instead = "" if question.kind == "softmax" or fit is None else ", and a fit would give no intervals"
-    other = ", and no fit keeps the budget for this n" if fit is None else "; for those name mechanism='fit'"
+    instead = "" if question.kind == "softmax" else ", and a fit would give no intervals"
     return (
         f"{predictor.name}: they predict better than a fit where n·μ is below {least:g} for each column"
         f"{' and class' if question.kind == 'softmax' else ''} (here {informed:.3g}){instead}. They give no coefficients to "
-        f"interpret{other}. {DECIDED}"
+        f"interpret; for those name mechanism='fit'. {DECIDED}"
     )

@@ -22,7 +22,6 @@ from onedraw.data import Measure, Schema, read
 from onedraw.defaults import DELTA, LEVEL
 from onedraw.errors import InvalidModel, OnedrawError, WrongCall
 from onedraw.ledger import Ledger
-from onedraw.mechanisms import FitMechanism
 from onedraw.plans import Plan
 from onedraw.privacy import Promise, epsilon_delta
 from onedraw.release import Release
@@ -70,15 +69,12 @@ class Planned:
     @property
     def estimand(self) -> str:
         """What a fit would estimate, such as "least-squares coefficients of log_wage"; empty for other mechanisms."""
-        if not isinstance(self.plan.mechanism, FitMechanism):
-            return ""
-        return self.plan.mechanism.estimand(self.plan, self.asked.target)
+        return str(self.plan.mechanism.estimand(self.plan, self.asked.target))
 
     @property
     def estimand_note(self) -> str:
         """What to know about the estimand before a release; empty for mechanisms that are no fit."""
-        mechanism = self.plan.mechanism
-        return mechanism.estimand_note(self.plan) if isinstance(mechanism, FitMechanism) else ""
+        return str(self.plan.mechanism.estimand_note(self.plan))
 
     def __repr__(self) -> str:
         words = [f"{self.asked.title}: {self.budget}, n = {self.n:,}."]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from onedraw.mechanisms import BetaDivergence, Measured
-
 if TYPE_CHECKING:
     from .choice import Choice, Terms
 
@@ -15,7 +13,7 @@ DECIDED = "Decided from public numbers, before any record was read."
 
 def is_chain(mechanism: Any) -> bool:
     """Whether it draws from a β-divergence posterior itself, in measured coordinates or not."""
-    return isinstance(mechanism.of if isinstance(mechanism, Measured) else mechanism, BetaDivergence)
+    return bool(mechanism.needs_chain)
 
 
 def why_taken(eligible: list[Choice], terms: Terms) -> str:
@@ -23,11 +21,9 @@ def why_taken(eligible: list[Choice], terms: Terms) -> str:
     best, named = eligible[0], terms.mechanism != "auto"
     decided = DECIDED
     if best.found is None:  # of a fit what it measures and gives; what to expect of it is `Choices.expectation`
-        numbers = best.plan.parameters
-        measures = (
-            "first measures how the columns spread" if numbers["moments_noise"] else "takes the columns as declared"
-        )
-        stronger = " and needs no δ" if numbers.get("pure") and not terms.budget.is_pure else ""
+        measured = best.plan.mechanism.measures_columns(best.plan)
+        measures = "first measures how the columns spread" if measured else "takes the columns as declared"
+        stronger = " and needs no δ" if best.plan.guarantee.promise.is_pure and not terms.budget.is_pure else ""
         none = best.plan.mechanism.why_no_interval(best.plan)
         interval = "gives no standard errors at this n and ε" if none else "may give standard errors"
         return f"{best.name}{': named by the caller; it' if named else ', which'} {measures}{stronger}. It {interval}. {decided}"

@@ -40,10 +40,10 @@ import numpy as np
 from onedraw.data import Measure, Schema
 from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, InvalidSchema
-from onedraw.mechanisms import FitMechanism, Plan
+from onedraw.methods import Plan
+from onedraw.methods.draws.replicated import why_no_interval
 from onedraw.models.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
 from onedraw.models.features import LARGEST, Features, category_columns, declared_features, schema_features
-from onedraw.release.intervals.replicated import why_no_interval
 
 from .choice import Question, for_regression
 from .effects import check_effects, effect_places, listed_effects
@@ -209,7 +209,7 @@ class Regression(RegressionOptions, Question):
     def why_no_interval(self, plan: Plan) -> str:
         if self.kind in NETWORKS:  # whose single weights mean nothing, which needs no plan to be known
             return ""
-        if isinstance(plan.mechanism, FitMechanism):  # a fit answers for itself
+        if plan.mechanism.publishes_fit:  # a fit answers for itself
             return plan.mechanism.why_no_interval(plan) or ""
         return why_no_interval(plan, LEVEL, **self.sizes) or ""
 

@@ -12,9 +12,10 @@ from contextlib import suppress
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec
 
-from onedraw import plans
 from onedraw.errors import OnedrawError, UnsupportedBudget
-from onedraw.plans import Mechanism, Plan
+from onedraw.methods import base
+from onedraw.methods.base import Mechanism
+from onedraw.plans import Plan
 
 Options = ParamSpec("Options")
 
@@ -49,18 +50,28 @@ def _offer(given: tuple[Any, ...], *options: tuple[str, Any]) -> str:
 
     for name, mechanism in _alternatives():
         with suppress(OnedrawError):
-            default_sampler(plans.calibrate(mechanism, *given, **dict(options)))
+            default_sampler(base.calibrate(mechanism, *given, **dict(options)))
             return f"For this model and budget use {name}."
     return ""
 
 
 def _alternatives() -> Iterator[tuple[str, Mechanism]]:
     """Yield mechanisms by what is written for them: draws from a posterior first, the costliest to calibrate last."""
-    from onedraw.mechanisms import AddedNoise, Candidates, Diffused, Gibbs, Moments, NoisyGradient, PerturbedMode
+    from onedraw.methods import (
+        AddedNoise,
+        AveragedSteps,
+        Candidates,
+        Diffused,
+        Gibbs,
+        Moments,
+        NoisyGradient,
+        PerturbedMode,
+    )
 
     yield "Diffused()", Diffused()
     yield "Gibbs()", Gibbs()
     yield "Gibbs('bounded')", Gibbs("bounded")
+    yield "AveragedSteps()", AveragedSteps()
     yield "PerturbedMode()", PerturbedMode()
     yield "AddedNoise()", AddedNoise()
     yield "Moments()", Moments()
@@ -68,4 +79,4 @@ def _alternatives() -> Iterator[tuple[str, Mechanism]]:
     yield "Candidates()", Candidates()
 
 
-calibrate = _with_offer(plans.calibrate)
+calibrate = _with_offer(base.calibrate)

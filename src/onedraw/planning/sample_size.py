@@ -15,11 +15,12 @@ import numpy as np
 
 from onedraw.defaults import DELTA
 from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.methods.expectation import Expectation
 from onedraw.plain_text import known
 from onedraw.privacy import ApproxDP, Promise, PureDP, epsilon_delta
 from onedraw.privacy.numbers import geometric, smallest
 
-from .expected_errors import Expectation, expected_error, simulated_error
+from .expected_errors import expected_error, simulated_error
 from .options import NETWORKS
 from .question import Asked, Planned
 from .regression import Regression

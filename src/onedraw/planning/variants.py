@@ -16,19 +16,32 @@ from scipy import optimize
 
 from onedraw import models
 from onedraw.errors import InvalidModel
-from onedraw.mechanisms import BarkerPath, BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, PerturbedMode
-from onedraw.mechanisms.beta_design import mean_information
-from onedraw.methods.clipped_gradients import ClippedGradients
-from onedraw.methods.fit import AveragedSteps
+from onedraw.methods import (
+    AveragedSteps,
+    BarkerPath,
+    BetaDivergence,
+    Candidates,
+    ClippedGradients,
+    Gibbs,
+    Measured,
+    NoisyGradient,
+    PerturbedMode,
+)
 from onedraw.models.convex.linear_model import LinearModel
 from onedraw.models.likelihood import Categorical
+from onedraw.models.likelihood.reference_design import mean_information
 
 from .effects import check_effects_fit
 from .estimands import check_named
 from .options import RESIDUALS, RegressionOptions
 
 if TYPE_CHECKING:
+    from onedraw.privacy import Promise
+
     from .regression import Regression
+
+AVERAGED_STEPS, PERTURBED_MODE = FIT_NAMES = ("averaged-steps", "perturbed-mode")
+"""What people type to have one fit and no other."""
 
 OPTIONS = {one.name for one in fields(RegressionOptions)}
 
@@ -47,6 +60,8 @@ class Variant:
     name: str
     model: Any
     mechanism: Any
+    alone: str = ""
+    """Of a fit, what people type to have it and no other; "fit" is the first that the budget allows."""
 
 
 Loss = Callable[["Regression", bool], Any]
@@ -75,11 +90,13 @@ LOSSES: dict[str, Loss] = {
 """By the name of the loss, on all of space or on the ball; of a kind that is not here, the model says how it is made (`_loss`)."""
 
 FITS = {"logistic": "exp-linear", "softmax": "softmax", "svc": "svc", "linear": "log-cosh", "quantile": "quantile", "poisson": "poisson"}  # fmt: skip
-"""The loss of a fit, by kind; the others have none."""
+"""The loss of a perturbed mode, which serves pure budgets, by kind; the others have none."""
 
 
-STEPS = {"logistic": "logistic", "linear": "ordinary", "quantile": "pinball", "poisson": "poisson"}
-"""What averaged steps solve, by kind: maximum likelihood, least squares and the quantile itself."""
+STEPS = {
+    "logistic": "logistic", "softmax": "softmax", "svc": "svc", "linear": "ordinary", "quantile": "pinball", "poisson": "poisson",
+}  # fmt: skip
+"""What averaged steps solve, by kind: maximum likelihood, the hinge, least squares and the quantile itself."""
 
 CLIPPED = {"logistic": "logistic", "softmax": "softmax", "linear": "ordinary", "poisson": "poisson"}
 """What clipped gradients predict by, by kind."""
@@ -106,58 +123,60 @@ def _loss(asked: Regression, loss: str, ball: bool) -> Any:
 
 
 def fit_of(asked: Regression) -> Variant | None:
-    """A perturbed mode, which measures what the other mechanisms have to guess; None where the question has none."""
+    """A perturbed mode, which serves pure budgets; None where the question has none."""
     if asked.kind not in FITS or (asked.kind in RESIDUALS and asked.response_bound is None):
         return None
     mechanism = PerturbedMode(categories=asked.categories, prior=asked.prior_scale is not None, robust=asked.robust)
-    return Variant("fit", _loss(asked, FITS[asked.kind], False), mechanism)
+    return Variant("fit", _loss(asked, FITS[asked.kind], False), mechanism, PERTURBED_MODE)
 
 
 def steps_of(asked: Regression) -> Variant | None:
-    """Averaged steps, which estimate what people mean and give intervals; None where the question has none.
+    """Return averaged steps, which estimate what people mean and give intervals; None where the question has none.
 
-    A declared prior is served by the perturbed mode, which has a place for it.
+    Under a declared prior they estimate its posterior mode, which is no usual estimand.
     """
     unbounded = asked.kind in RESIDUALS and asked.response_bound is None
-    if asked.kind not in STEPS or unbounded or asked.prior_scale is not None:
+    prior = asked.prior_scale is not None
+    if asked.kind not in STEPS or unbounded or (prior and asked.estimand not in (None, "robust")):
         return None
-    mechanism = AveragedSteps(categories=asked.categories, persons=asked.persons, effects=asked.effect_places)
-    return Variant("fit", _loss(asked, STEPS[asked.kind], False), mechanism)
+    mechanism = AveragedSteps(
+        categories=asked.categories, persons=asked.persons, effects=asked.effect_places,
+        robust=asked.estimand == "robust", prior=prior,
+    )  # fmt: skip
+    return Variant("fit", _loss(asked, STEPS[asked.kind], False), mechanism, AVERAGED_STEPS)
 
 
 def fits_of(asked: Regression) -> tuple[Variant, ...]:
-    """Return the fits that estimate what is asked for; if anything will do, the preferred one comes first, and the next is for
-    budgets and sizes that it refuses."""
-    steps = None if asked.estimand == "robust" else steps_of(asked)
+    """Return the fits that estimate what is asked for: averaged steps, and the perturbed mode, which is for a pure ε."""
     mode = fit_of(asked) if asked.estimand in (None, "robust") and asked.effects is None else None
-    return tuple(fit for fit in (steps, mode) if fit is not None)
+    return tuple(fit for fit in (steps_of(asked), mode) if fit is not None)
+
+
+def fits_under(asked: Regression, budget: Promise) -> tuple[Variant, ...]:
+    """Return the fits that this kind of budget is for."""
+    return tuple(fit for fit in asked.fits if budget.is_pure or not fit.mechanism.for_pure_budgets)
 
 
 def variants_of(asked: Regression) -> tuple[Variant, ...]:
     """The fit, draws in measured coordinates, and draws in declared ones."""
-    fit = fit_of(asked)
-    return (*(() if fit is None else (fit,)), *_measured(asked, fit), *_declared(asked))
+    return (*asked.fits[:1], *_measured(asked, fit_of(asked)), *_declared(asked))
 
 
 def variant_of(asked: Regression, name: str) -> Variant:
     """The variant of this name."""
-    check_named(asked, name, BY_NAME.values())
+    check_named(asked, name, FIT_NAMES)
     check_effects_fit(asked, name)
     found = {variant.name: variant for variant in (*variants_of(asked), *_by_name_alone(asked))}
-    found |= {BY_NAME[type(one.mechanism)]: one for one in fits_of(asked)}
+    found |= {one.alone: one for one in fits_of(asked)}
     if name not in found:
         raise InvalidModel(
             f"No mechanism for a {asked.kind} regression is called {name!r}. Choose 'auto' or one of: {', '.join(found)}."
         )
-    if asked.robust and name not in ("fit", *BY_NAME.values()):
+    if asked.robust and name not in ("fit", *FIT_NAMES):
         raise InvalidModel(
             f"robust=True is about the standard errors of a fit, and {name!r} is none: it would do nothing. Leave one of them out."
         )
     return found[name]
-
-
-BY_NAME: dict[type[Any], str] = {AveragedSteps: "averaged-steps", PerturbedMode: "perturbed-mode"}
-"""What people type to have one fit and no other; "fit" is the first that the budget allows."""
 
 
 def _by_name_alone(asked: Regression) -> list[Variant]:

@@ -1,11 +1,10 @@
-"""Several releases together: ``compose`` keeps the bundle of descriptions of mathematics.md §1.
+"""Several releases together: ``compose`` keeps the bundle of descriptions of promises.md.
 
 There is no single tightest description of a composition, so none is chosen: ``epsilon`` and ``delta`` take
 the minimum over every route that applies.
 
 - the sum of log-ratios, exact, where every part bounds its log-ratio (pure, bounded range);
 - √Σμ², where every part is Gaussian (then exact) or pure (then an upper bound);
-- the product of corner polynomials, where a part is one (``corners``);
 - the sum of each part's best Rényi curve;
 - the privacy-loss distribution of the dominating pairs (``pld``), asked only where no exact route exists.
 
@@ -14,7 +13,7 @@ too the list is not fixed, and this is not its accountant: see ``filters``. A pa
 outside an event of probability δ, no worse than PureDP(ε): that is what its dominating pair says
 (arXiv:1311.0776).
 
-``group`` and ``ungroup`` go from one record to one person: what a promise for one record is worth for k of them (§0).
+``group`` and ``ungroup`` go from one record to one person: what a promise for one record is worth for k of them.
 
 γ is an entry of its own: the exact promises are composed to (ε, δ) first, then (ε, δ + (1+e^ε) Σγ) once.
 """
@@ -35,7 +34,6 @@ import numpy as np
 from onedraw.errors import InvalidBudget, PromiseRefused
 
 from . import conversions, numbers, pld
-from .corners import composed_corners
 from .curves import add_curves
 from .numbers import down, fraction_down, fraction_up, positive_integer, probability, sum_up, up, weighted_sum_up
 from .pld import GaussianPair, Pair, dominating_pair
@@ -217,7 +215,6 @@ class Composed(Promise):
             bundle = [PureDP(whole.pure_epsilon)] if 0.0 < whole.pure_epsilon < math.inf else []
             bundle += [GaussianDP(whole.gaussian_mu)] if 0.0 < whole.gaussian_mu < math.inf else []
             bundle += [whole.renyi] if whole.renyi is not None else []
-            bundle += composed_corners(whole.counted)
         return Routes(tuple(bundle), _pairs(whole.counted), self.failure, nothing=not self.parts)
 
     # ── as text ──

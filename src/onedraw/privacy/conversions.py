@@ -1,4 +1,4 @@
-"""The conversions of the table of promises (mathematics.md §1): one small function each, rounded outward.
+"""The conversions of the table of promises (promises.md): one small function each, rounded outward.
 
 Plain numbers in, plain numbers out; the promises themselves are in ``promises``. Sources: Bun and Steinke
 (arXiv:1605.02065) for ZCDP, Canonne, Kamath and Steinke (arXiv:2004.00010, Proposition 12) for Rényi to

@@ -2,7 +2,7 @@
 
 A curve is a frozen value with a family name and parameters, so that it can be written on a certificate and
 read back. It is callable on one order or on an array of them, is never NaN, and is +∞ at orders from
-``below`` on (λ* in mathematics.md §3). Values are rounded up. Curves compose by addition, under adaptive
+``below`` on (λ* in methods/exponential_family/proof.md). Values are rounded up. Curves compose by addition, under adaptive
 choice too (Mironov, arXiv:1702.07476, Proposition 1).
 
 Two facts about the true divergence are used throughout: D_α never decreases in α, and D_α → the largest

@@ -1,4 +1,4 @@
-"""What the last iterate of noisy gradient descent promises, for finite step size and time (mathematics.md §4.1, 2).
+"""What the last iterate of noisy gradient descent promises, for finite step size and time.
 
     θ ← Π(θ − h∇U(θ) + √(2h) ξ),   T steps from a public start, all records in every step,
 

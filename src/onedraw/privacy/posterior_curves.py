@@ -12,7 +12,7 @@ infinite when η_L is not normalizable. Each term is positive, so nothing is los
     down(y) = B(y+s; y)  + B(y−(λ−1)s; y)/(λ−1),       finite iff λ < 1 + y/s.
 
 The supremum over neighbours is one closed expression per family; why, is proved in
-mechanisms/exponential_family.md and searched for exceptions in the tests. ``weight`` is the r of Diffused and
+methods/exponential_family/proof.md and searched for exceptions in the tests. ``weight`` is the r of Diffused and
 ``prior_factor`` the m of Concentrated sampling: η' = η₀/m + r Σ (S(x_i), 1).
 
 | family | one record moves | supremum of D_λ |
@@ -88,7 +88,7 @@ class _Posterior(Curve):
         """The exact parameter nearest to the edge of normalizability, and how far one record moves it."""
 
     def at_most(self, other: Curve) -> bool:
-        """The divergence increases in r and in m (exponential_family.md), all else equal."""
+        """The divergence increases in r and in m (methods/exponential_family/proof.md), all else equal."""
         if type(self) is not type(other):
             return False
         names = [field.name for field in fields(self)]

@@ -1,5 +1,5 @@
 """What a promise is, what every promise answers, and what stands with it on a certificate; the values themselves are in
-``promises`` (mathematics.md §1).
+``promises``, their meanings in promises.md.
 
 Always rounded against ourselves: ``epsilon(delta)``, ``delta(epsilon)`` and ``implies(other)``. To answer the last one each
 promise says what it is worth in each of the other currencies (``pure_epsilon``, ``range_epsilon``, ``gaussian_mu``,
@@ -7,7 +7,7 @@ promise says what it is worth in each of the other currencies (``pure_epsilon``,
 allows: ``is_pure``, ``allows(kind)``, ``total_variation(share)``. Neighbours are replace-one with n public, for all of them.
 
 **On a certificate.** A `Guarantee` is a promise with its neighbours, unit, theorem, and assumptions with their provenance.
-An `Exactness` is what a sampler says before it runs, and what a release pays for it (architecture.md). Strongest first:
+An `Exactness` is what a sampler says before it runs, and what a release pays for it (docs/exactness.md). Strongest first:
 ``Exact``, ``LastIterate`` (the law actually sampled carries its own promise), ``WithinTV(γ)`` (proven total variation
 distance), ``Estimated`` (evidence), ``Assumed`` (a named assumption).
 """

@@ -1,4 +1,4 @@
-"""The six promises as frozen values: pure, bounded range, zero-concentrated, Gaussian, Rényi and (ε, δ) (mathematics.md §1).
+"""The six promises as frozen values: pure, bounded range, zero-concentrated, Gaussian, Rényi and (ε, δ) (promises.md).
 
 The names ``epsilon`` and ``delta`` are questions, asked of every promise (``promise``); the numbers one was made with are
 ``stated_epsilon``, ``stated_delta``, ``mu``, ``rho``, ``curve``, ``below``.

@@ -31,11 +31,11 @@ from onedraw.errors import SecondOpinion
 
 from . import pld
 from .averaged_directions import AveragedDirectionsCurve
-from .corners import CornerDP
 from .curves import BoundedRangeCurve, LinearCurve, PureCurve, RepeatedCurve
 from .numbers import down, epsilon_argument, fraction_down, probability, text
 from .pld import GaussianPair, TwoPointPair, randomised_response
 from .promises import ZCDP, ApproxDP, BoundedRange, GaussianDP, Promise, RenyiDP
+from .retired import CornerDP
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from onedraw.methods.draws.replicated import interval
+from onedraw.release.evaluations import scores_of
+
 from .certificate import Certificate
 from .estimates import Estimate, Estimates
 from .files import check_writable
-from .intervals.evaluations import scores_of
-from .intervals.replicated import interval
 from .predictions import Predictions
 from .release import release
 from .released import Release

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onedraw.data import Schema
-from onedraw.mechanisms import FitMechanism, Plan
+from onedraw.methods import Plan
 from onedraw.models.normal_estimates import NormalEstimates
 
 from .certificate import Certificate
@@ -38,7 +38,7 @@ class BaseLevels:
 def coded_categories(certificate: Certificate, plan: Plan) -> list[tuple[str, tuple[str, ...], int, int]]:
     """Return (column, its levels, start, stop) of each category among the coefficients; none without a schema."""
     declared, mechanism = certificate.data.declared, plan.mechanism
-    if declared is None or not isinstance(mechanism, FitMechanism):
+    if declared is None or not mechanism.publishes_fit:
         return []
     columns = Schema.from_dict(declared).columns.items()
     coded = [(name, column) for name, column in columns if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from onedraw.errors import CertificateRejected, WrongCall
-from onedraw.mechanisms import plan_from_dict
+from onedraw.methods import plan_from_dict
 from onedraw.plain_text import acting, escaped, shown_as_html, texts_in
 from onedraw.plans import Plan, digest_of
 

@@ -20,25 +20,20 @@ from numpy.typing import ArrayLike
 
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import AddedNoise, CenteredNoise, ExponentialQuantiles, FitMechanism, Moments
+from onedraw.methods.base import Posterior
+from onedraw.methods.draws.path_start import SLOW
+from onedraw.methods.fits import why_fit_refused
+from onedraw.methods.intervals import Interval, Published
 from onedraw.models import Model, Network
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.normal_estimates import NormalEstimates
-from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import known
-from onedraw.plans import Plan, Posterior
+from onedraw.plans import Plan
 from onedraw.privacy.numbers import confidence_level
 
-from . import refusals
 from .base_levels import coded_categories, compare_with_commonest
 from .certificate import Certificate
-from .intervals import Interval
-from .intervals.path_start import SLOW
-from .intervals.quantiles import quantile_interval
-from .intervals.replicated import interval
-from .intervals.tables import table_interval
-from .intervals.variances import variance_interval
 from .statement import sentence_of
 
 
@@ -198,11 +193,11 @@ def estimates_of(
     "commonest"."""
     if base not in BASES:
         raise WrongCall(f"base is what levels are compared with, {' or '.join(map(repr, BASES))}; got {base!r}.")
-    if isinstance(plan.mechanism, FitMechanism):
+    if plan.mechanism.publishes_fit:
         return _fit_estimates(certificate, plan, level, terms=terms, reason=reason, base=base)
     names, found, tests = certificate.draw.names, None, None
     try:
-        if isinstance(plan.mechanism, Moments) and not reason:
+        if plan.mechanism.publishes_moments and not reason:
             moments = moments_of(certificate, plan)
             found, tests, reason = _vouched(moments, level), moments.p_values, moments.refused(plan.model.names)
         elif not reason:
@@ -267,16 +262,6 @@ def about_lines(*, estimand: str = "", dependence: str = "", note: str = "", **_
     return [line for line in (f"Estimated: {estimand}." if estimand else "", note, dependence) if line]
 
 
-def why_fit_refused(
-    fit: NormalEstimates, plan: Plan, names: Sequence[str], columns: Sequence[str] | None = None
-) -> str:
-    """Return why a fit gives no interval, or none for some coefficients; empty if each has one. ``columns`` are the names of the
-    columns that cause it, if coefficients are called otherwise."""
-    assert isinstance(plan.mechanism, FitMechanism)
-    public = None if fit.informed else plan.mechanism.why_no_interval(plan)
-    return public or refusals.why_refused(fit, names, columns)
-
-
 def interval_of(
     certificate: Certificate, plan: Plan, level: float = 0.95, *, effect: float | None = None, noise: float | None = None
 ) -> Interval:  # fmt: skip
@@ -285,46 +270,22 @@ def interval_of(
     ``effect`` and ``noise`` as in `expected_error`; of means with plain noise ``noise`` is the records' standard deviation, where
     it is publicly known."""
     level = confidence_level(level)
-    if isinstance(plan.mechanism, ExponentialQuantiles):
-        return quantile_interval(certificate, plan, level)
-    if isinstance(plan.mechanism, Moments):
-        return _vouched(moments_of(certificate, plan), level)
-    if isinstance(plan.mechanism, FitMechanism):
-        if (fit := fit_of(certificate, plan)).given.any():
-            return _vouched(fit, level)
-        raise PromiseRefused(f"No interval: {why_fit_refused(fit, plan, certificate.draw.names)}")
     if isinstance(plan.model, ClassifierScores | RegressorScores):
         raise PromiseRefused(
             "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.scores_of."
         )
     if isinstance(plan.model, Network):
         raise PromiseRefused("single weights of a network mean nothing: units can be exchanged. Use its predictions")
-    if isinstance(plan.mechanism, AddedNoise):
-        stages = certificate.draw.stages or {}
-        return Interval(np.array(certificate.draw.values[0]), *table_interval(plan, stages, level, noise=noise))
-    if isinstance(plan.mechanism, CenteredNoise):
-        stages = certificate.draw.stages or {}
-        return Interval(np.array(certificate.draw.values[0]), *variance_interval(plan, stages, level))
-    change, scale, shift = column_units(certificate, plan.model)
-    rows = change if isinstance(plan.model, RowModel) else None
-    if (found := posterior_of(certificate, plan)) is not None:
-        return _of_posterior(found, level, rows).in_units(scale, shift)
-    lattice = certificate.lattice
-    of_draws = interval(
-        certificate.draw.values, plan, level, functional=rows, effect=effect, noise=noise, lattice=lattice
-    )
-    return of_draws.in_units(scale, shift)
+    found: Interval = plan.mechanism.interval(plan, published_of(certificate, plan), level, effect=effect, noise=noise)
+    return found
 
 
-def _of_posterior(posterior: Posterior, level: float, change: Array | None) -> Interval:
-    """Credible intervals, where the posterior knows of the noise."""
-    if posterior.too_narrow:
-        raise PromiseRefused(posterior.too_narrow)
-    low, high = posterior.interval(level, change).T
-    centre, errors = posterior.mean, posterior.errors
-    if change is not None:
-        centre, errors = change @ centre, tuple(np.sqrt(change**2 @ part**2) for part in errors)
-    return Interval(centre, low, high, *errors)
+def published_of(certificate: Certificate, plan: Plan) -> Published:
+    """Return what left by a certificate, as the plan's method reads it."""
+    draw = certificate.draw
+    units = column_units(certificate, plan.model)
+    values = np.array(draw.values, dtype=np.float64)
+    return Published(values, draw.stages, certificate.lattice, *units, tuple(draw.names))
 
 
 def posterior_of(certificate: Certificate, plan: Plan) -> Posterior | None:
@@ -368,22 +329,26 @@ def values_of(certificate: Certificate, plan: Plan) -> Array:
 
 def fit_of(certificate: Certificate, plan: Plan) -> NormalEstimates:
     """A release in stages as people read it: estimate, errors and tests in the units of the columns."""
-    if certificate.draw.stages is None or not isinstance(plan.mechanism, FitMechanism):
+    published = published_of(certificate, plan)
+    found: NormalEstimates | None = None if published.stages is None else plan.mechanism.fit_of(plan, published)
+    if found is None:
         raise WrongCall(
             f"This release is a draw by {certificate.mechanism.name}, not a fit: it has no information to build on. Use "
             "its draws, or release with mechanism='fit'."
         )
-    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*column_units(certificate, plan.model))
+    return found
 
 
 def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
     """Released moments as people read them, with their errors, in the units of the columns."""
-    if certificate.draw.stages is None or not isinstance(plan.mechanism, Moments):
+    published = published_of(certificate, plan)
+    found: MomentsResult | None = None if published.stages is None else plan.mechanism.moments_of(plan, published)
+    if found is None:
         raise WrongCall(
             f"This release is by {certificate.mechanism.name}, not one of means and correlations. Release with --model "
             "covariance, or fit a DPCovariance."
         )
-    return plan.mechanism.result(plan, certificate.draw.stages).in_units(*plan.model.range_units())
+    return found
 
 
 def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:

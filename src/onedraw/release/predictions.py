@@ -18,7 +18,7 @@ from scipy import special
 from onedraw.arrays import Array
 from onedraw.data import Binary, Category, Column, Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import FitMechanism, Plan
+from onedraw.methods import Plan
 from onedraw.models import Network
 from onedraw.models.features import LARGEST, Features, schema_rows
 from onedraw.models.normal_estimates import NormalEstimates
@@ -87,7 +87,7 @@ class Predictor:
                 "The certificate says that responses were measured from a public number, but only in words: predictions would "
                 "be off by it. Use the fitted estimator's own predict."
             )
-        if interval and (stages is None or not isinstance(self.plan.mechanism, FitMechanism)):
+        if interval and (stages is None or not self.plan.mechanism.publishes_fit):
             raise PromiseRefused(
                 f"This release is by {self.certificate.mechanism.name}: it predicts, but gives no interval of a prediction. "
                 "Leave out the interval, or release a fit: name mechanism='fit'."
@@ -183,8 +183,8 @@ class Predictor:
 
     @property
     def _fit(self) -> NormalEstimates:
-        assert isinstance(self.plan.mechanism, FitMechanism)
-        return self.plan.mechanism.result(self.plan, self.certificate.draw.stages or {})
+        found: NormalEstimates = self.plan.mechanism.result(self.plan, self.certificate.draw.stages or {})
+        return found
 
     def predict(self, source: Any, *, schema: Schema | None = None, level: float | None = None) -> Predictions:
         """For new records: ``source`` is what `onedraw.data.read` takes; the target need not be in it.

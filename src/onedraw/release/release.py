@@ -269,7 +269,7 @@ def check_passes(plan: Plan, sampler: Sampler, data: Any, padding: Padding | Non
         remedy = f'Leave out timing="{PADDED}", or use NoisyGradient(), whose work is constant anyway.'
     elif isinstance(plan.model, ConvexModel) and plan.model.fit_loss is not None:
         remedy = 'Ask for a fit, which takes about 20 passes: mechanism="fit", or --mechanism fit.'
-    elif "beta" in plan.parameters and not plan.mechanism.sums_exactly(plan):
+    elif plan.mechanism.needs_chain and not plan.mechanism.sums_exactly(plan):
         remedy = "Use Candidates(of=BetaDivergence()), which selects by sums and takes a few passes, or fewer steps."
     raise WrongCall(f"{plan.heading[:1].upper()}{plan.heading[1:]} {why}. Nothing was spent. {remedy}")
 

@@ -20,7 +20,6 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.data import Schema
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import FitMechanism
 from onedraw.models import Gaussian
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.normal_estimates import NormalEstimates
@@ -115,7 +114,7 @@ class Release:
     @property
     def joint(self) -> tuple[estimates.Joint, ...]:
         """Of a fit by a schema, the test of each category as a whole; empty where there is nothing to test."""
-        fitted = isinstance(self.plan.mechanism, FitMechanism)
+        fitted = self.plan.mechanism.publishes_fit
         return estimates.joint_tests(self.fit, self.certificate, self.plan) if fitted else ()
 
     def report(

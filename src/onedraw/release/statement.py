@@ -31,6 +31,7 @@ from onedraw.plans import Plan
 from onedraw.privacy import ApproxDP, Assumption, Attacker, Exactness, Promise, Provenance, PureDP, with_total_variation
 from onedraw.privacy.conversions import total_variation_delta
 from onedraw.samplers import SEEDED
+from onedraw.samplers.choice import read_sampler
 from onedraw.samplers.sampler import Sampler
 
 from . import certificate as parts
@@ -306,7 +307,7 @@ def describe(
 
 def statement_of(certificate: Certificate, plan: Plan) -> Statement:
     """Return what a certificate says besides the draw, derived again from its numbers."""
-    sampler = Sampler.from_dict(certificate.sampler)
+    sampler = read_sampler(plan, certificate.sampler)
     return Statement(
         plan, sampler, certificate.sampler_choice, sampler.exactness(plan), Promise.from_dict(certificate.promise.native),
         certificate.lattice, seeded=certificate.seeded, data=certificate.data, epsilon=certificate.promise.epsilon,

@@ -14,6 +14,7 @@ from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.plain_text import round_up
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
+from onedraw.samplers.choice import read_sampler
 from onedraw.samplers.padding import PADDED, PASSES, Padding, pair_delta
 from onedraw.samplers.sampler import Sampler
 
@@ -94,7 +95,7 @@ def derived_timing(certificate: Certificate, plan: Plan) -> TimingStatement | No
         return None
     if certificate.timing.work is None:
         return NOT_COVERED
-    padding = Sampler.from_dict(certificate.sampler).padding(plan)
+    padding = read_sampler(plan, certificate.sampler).padding(plan)
     return timing_statement(plan, padding, epsilon=certificate.promise.epsilon)
 
 

@@ -26,7 +26,7 @@ from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
 from onedraw.plans import Plan, digest_of
 from onedraw.privacy import Exactness, Promise
-from onedraw.samplers.sampler import Sampler
+from onedraw.samplers.choice import read_sampler
 
 from .certificate import PROSE, UNPROVEN, WORDING, Certificate, check_texts, differences, is_under, reject, rejecting
 from .earlier import FirstCertificate, check_first
@@ -149,7 +149,7 @@ def load(path: str | os.PathLike[str]) -> Release:
 def check_promise(certificate: Certificate, plan: Plan) -> None:
     stated = certificate.promise
     native, budget = Promise.from_dict(stated.native), Promise.from_dict(stated.budget)
-    exactness = Sampler.from_dict(certificate.sampler).exactness(plan)
+    exactness = read_sampler(plan, certificate.sampler).exactness(plan)
     derived = promise_of(plan, exactness, accept=UNPROVEN)
     if any(compared(certificate, differences(certificate.exactness, exactness.to_dict(), "exactness"))):
         raise reject(f"its sampler is {exactness.sentence}, not what it states")
@@ -196,7 +196,7 @@ def check_draw(certificate: Certificate, plan: Plan) -> None:
     if len(draw.values) != plan.draws or any(len(row) != len(names) for row in draw.values):
         raise reject(f"it should hold {plan.draws} draw(s) of {len(names)} parameter(s)")
     with rejecting("its lattice says more than its draw may"):
-        spacing_for(plan, Sampler.from_dict(certificate.sampler), certificate.lattice)
+        spacing_for(plan, read_sampler(plan, certificate.sampler), certificate.lattice)
     values, bits = np.array(draw.values), plan.model.significant_bits
     if isinstance(certificate, FirstCertificate):  # drawn before bits were limited
         bits = None

@@ -14,7 +14,7 @@ from typing import Any
 
 from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.ledger import Ledger
-from onedraw.mechanisms import Plan
+from onedraw.methods import Plan
 from onedraw.models import Table
 from onedraw.plain_text import SUPERSCRIPTS, shortened, shown, shown_up, small
 from onedraw.privacy import ApproxDP, Attacker, Exactness, Promise, PureDP

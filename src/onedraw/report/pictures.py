@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from onedraw.privacy import Attacker
 from onedraw.release import Estimate
-from onedraw.release.intervals.evaluations import Curve
+from onedraw.release.evaluations import Curve
 
 ROW_HEIGHT = 26
 OWN_SCALES = 8.0

@@ -9,7 +9,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from onedraw.mechanisms import Candidates, FitMechanism, Moments
 from onedraw.models import ConjugateModel, Model, Network
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
@@ -17,7 +16,6 @@ from onedraw.plain_text import brief, percent, points, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
 from onedraw.release.estimates import Joint, estimates_of, p_words, readable_draws, values_of
-from onedraw.release.intervals.quantiles import inter_quartile_range
 
 from . import pictures
 from .pictures import Row
@@ -50,7 +48,7 @@ def results_of(
     """The rows, how they are drawn, and what is said of their uncertainty; ``fitted`` is the summary, also one without any
     interval, of which a fit has more to say."""
     model, target, rows = plan.model, certificate.data.target, rows_of(certificate, plan, table)
-    moments = isinstance(plan.mechanism, Moments)
+    moments = plan.mechanism.publishes_moments
     if moments:  # correlations have a picture of their own
         rows = rows[: 2 * model.features.count]
     form = form_of(certificate, model, len(rows))
@@ -85,7 +83,7 @@ def results_of(
         "tested": table is not None and table.tested and not moments,
         "parts": any(row["sampling"] or row["privacy"] for row in words),
         "box": pictures.box_plot(rows) if form == "quantiles" else None,
-        "spread": inter_quartile_range(certificate, plan) if form == "quantiles" else None,
+        "spread": plan.mechanism.inter_quartile_range(plan, certificate.draw.values[0], certificate.draw.stages),
         "joint": [] if table is None else [joint_words(test) for test in table.joint],
     } | of_fit  # fmt: skip
 
@@ -208,13 +206,13 @@ def allowance_words(plan: Plan, rows: list[Row]) -> str:
     if plan.draws > 1:
         return "allowance for few draws and odd designs"
     ends = [row.allowance / (row.interval[1] - row.interval[0]) for row in rows if row.interval and row.allowance > 0]
-    seen = isinstance(plan.mechanism, FitMechanism) and max(ends, default=0.0) > 0.02
+    seen = plan.mechanism.publishes_fit and max(ends, default=0.0) > 0.02
     return "allowance for noise in the standard errors" if seen else ""
 
 
 def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
     """What the interval covers, or why there is none."""
-    fit = isinstance(plan.mechanism, FitMechanism)
+    fit = plan.mechanism.publishes_fit
     remark = "" if table is None or fit else table.reason.rstrip(".")  # of a noisy-gradient path it begins with "for"
     if remark:
         remark = f" No interval is given {remark}." if remark[:4] == "for " else f" {remark[:1].upper()}{remark[1:]}."
@@ -222,7 +220,7 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
         crossed = sides_of(plan.model, None) is not None
         if own := plan.model.interval_meaning(f"{100 * table.level:g} %", crossed=crossed):
             return str(own)
-    if table is not None and isinstance(plan.mechanism, Moments):
+    if table is not None and plan.mechanism.publishes_moments:
         return (
             f"Intervals ({100 * table.level:g} %) allow for sampling and for the noise for privacy together; both standard deviations "
             f"are beside them. They are about the records clamped to their declared ranges.{remark}"
@@ -243,7 +241,7 @@ def uncertainty(plan: Plan, table: Estimates | None, why_none: str) -> str:
             "Intervals cover sampling and the noise for privacy together, by drawing tables of as many records from the released "
             "shares, with fresh noise."
         )
-    picks = isinstance(plan.mechanism, Candidates) and plan.mechanism.publish == "picks"
+    picks = plan.mechanism.publishes_picks
     many = f"All {plan.draws} picks of the selection are published" if picks else f"{plan.draws} draws share the budget"
     weighted = ", weighted like the rounds" if picks else ""
     shown_as = f"{many}, drawn as thin lines; the number shown is their mean{weighted}." if plan.draws > 1 else ""

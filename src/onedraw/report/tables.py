@@ -7,7 +7,7 @@ shown, which together are the public n.
 
 **Correlations** were released, each with an interval, or are read off the second moments that a fit published on its way:
 Σ x̄x̄ᵀ about the published mean, a lower triangle row by row, the response last where it was measured, with noise on every
-entry (mathematics-3 §1). A correlation is a quotient of them: clipped to [−1, 1], and not known if a column's variance does not
+entry (methods/moments/proof.md). A correlation is a quotient of them: clipped to [−1, 1], and not known if a column's variance does not
 exceed its noise. Each has a noise of its own, and only those that exceed it are painted and named.
 """
 
@@ -22,17 +22,16 @@ from typing import Any
 import numpy as np
 
 from onedraw.defaults import LEVEL
-from onedraw.mechanisms import FitMechanism, Measured, Moments
+from onedraw.methods.base import SecondMoments
 from onedraw.models import Model, Table
 from onedraw.models.moments.result import matrix_quantile, normal_quantile
-from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.models.tables.table import Side
 from onedraw.plain_text import brief, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Release
 from onedraw.release.estimates import moments_of
-from onedraw.release.intervals.evaluations import scores_of
+from onedraw.release.evaluations import scores_of
 
 from . import pictures
 
@@ -117,18 +116,18 @@ class Correlations:
 
 def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
     """Of a release of moments, or of a fit or draw that measured them first; None where none did, or with too few columns or too many."""
-    moments = (certificate.draw.stages or {}).get("moments")
-    if isinstance(plan.mechanism, Moments):
+    stages = certificate.draw.stages or {}
+    seconds: SecondMoments | None = plan.mechanism.second_moments(plan, stages)
+    if plan.mechanism.publishes_moments:
         names = plan.model.names
-    elif moments is not None and isinstance(plan.mechanism, FitMechanism | Measured):
-        problem = plan.mechanism.problem(plan)
-        response = [certificate.data.target or "response"] if problem.moment_columns.response else []
-        names = (*plan.model.features.column_names[: problem.layout.columns], *response)
+    elif seconds is not None:
+        response = [certificate.data.target or "response"] if seconds.response else []
+        names = (*plan.model.features.column_names[: seconds.columns], *response)
     else:
         return None
     if not 2 <= len(names) <= MOST_COLUMNS:
         return None
-    if isinstance(plan.mechanism, Moments):
+    if seconds is None:
         result = moments_of(certificate, plan)
         low, high = result.correlation_interval(LEVEL)
         given = np.where(np.isfinite(low), result.correlation, np.nan)  # NaN where noise leaves too little of a column
@@ -137,9 +136,7 @@ def correlations(certificate: Certificate, plan: Plan) -> Correlations | None:
         p_values[np.tril_indices(len(names), -1)] = result.p_values[2 * len(names) :]
         doubtful = below(~(p_values * pair_count(names) < 1.0 - LEVEL))
         return Correlations(names, below(given), median(errors), intervals, doubtful=doubtful)
-    noise = matrix_deviation(problem.numbers["moments_noise"], len(names), pure=problem.pure)
-    second = symmetric(np.asarray(moments, dtype=np.float64), len(names))
-    return noisy_correlations(names, second, noise, plan.n, pure=problem.pure)
+    return noisy_correlations(names, seconds.second, seconds.noise, plan.n, pure=seconds.pure)
 
 
 def noisy_correlations(names: tuple[str, ...], second: Any, noise: float, n: int, *, pure: bool) -> Correlations:

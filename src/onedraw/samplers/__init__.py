@@ -9,15 +9,13 @@ exactly it draws (`sampler`). The files:
 - `hamiltonian` (HMC and NUTS, never proven) with `laplace` (where they start, in which coordinates), `blackjax_kernels` (the one
   place that meets BlackJAX), and `coupling`, `coupling_bound` (how L-lag couplings on data simulated by `simulated` estimate
   what is missing);
-- `selection` (one of many candidates, of settings, or by ranks: exact on whole numbers);
-- `private_path` (a private chain, step by step);
-- `noisy_sums` (plain noise on exact sums, in one stage or two), `fit` (a perturbed mode in its stages) and `moments` (means and second moments, for
-  their own sake or before another sampler) with `noise` (the one place that meets OpenDP);
+- `selection` (one of many candidates, exactly, in whole numbers) and `noise` (the one place that meets OpenDP), which methods run by;
 - `choice` (the default); `padding` (work that is the same whatever the records are);
 - `randomness` (operating-system entropy into ChaCha20, or a seed; what a fork does to it), `numpy_chacha` (the one place that
   meets randomgen), `chacha` (a ChaCha20 key type for JAX).
 
-A new sampler is a file with a `Sampler` in it, and its name here. Names are looked up on first use, so that importing this
+A method that is an algorithm of its own brings its sampler along (`run` in its folder). A new sampler of posteriors is a file with a
+`Sampler` in it, and its name here. Names are looked up on first use, so that importing this
 room loads neither JAX nor randomgen.
 """
 
@@ -32,36 +30,26 @@ if TYPE_CHECKING:
     from .chacha import CHACHA20, chacha_key, secure_key, seeded_key
     from .choice import check_sampler, default_sampler
     from .exact import Exact
-    from .fit import Fit
     from .hamiltonian import HMC, NUTS
     from .langevin import Langevin, LastIterateLangevin
-    from .moments import Measure, MeasuredFirst
-    from .noisy_sums import CenteredSums, NoisySums
     from .perfect import Perfect
-    from .private_path import PrivatePath
     from .proximal import Proximal
     from .randomness import OPERATING_SYSTEM, SEEDED, Randomness, secure_generator, seeded_generator
     from .sampler import Sample, Sampler
-    from .selection import LossSelection, RankSelection, Selection
 
 __all__ = [
-    "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "CenteredSums", "Exact", "Fit", "Langevin",
-    "LastIterateLangevin", "LossSelection", "Measure", "MeasuredFirst", "NoisySums", "Perfect", "PrivatePath",
-    "Proximal", "Randomness", "RankSelection", "Sample", "Sampler", "Selection", "chacha_key", "check_sampler",
+    "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Langevin",
+    "LastIterateLangevin", "Perfect",
+    "Proximal", "Randomness", "Sample", "Sampler", "chacha_key", "check_sampler",
     "default_sampler", "randomness", "secure_generator", "secure_key", "seeded_generator", "seeded_key",
 ]  # fmt: skip
 
 _SAMPLERS = {
     "exact": ("Exact",),
-    "fit": ("Fit",),
     "hamiltonian": ("HMC", "NUTS"),
     "langevin": ("Langevin", "LastIterateLangevin"),
-    "moments": ("Measure", "MeasuredFirst"),
-    "noisy_sums": ("CenteredSums", "NoisySums"),
     "perfect": ("Perfect",),
-    "private_path": ("PrivatePath",),
     "proximal": ("Proximal",),
-    "selection": ("LossSelection", "RankSelection", "Selection"),
 }
 """By the file that is read when a plan, a certificate or a caller asks for one."""
 

@@ -4,7 +4,7 @@ A Gibbs posterior with a quadratic loss is Gaussian: A = w XᵀX + Λ, b = w X�
 is that Gaussian cut off there; plain rejection from the Gaussian can take for ever. The geometry serves NumPy and JAX values alike.
 
 In the eigenbasis of its precision, and with lengths measured in radii, the law is ∝ exp(−½Σ p_i x_i² + Σ b_i x_i)
-on ‖x‖ ≤ 1. For every λ ≥ 0 and every unit vector v (mathematics.md §4.2 has λ alone):
+on ‖x‖ ≤ 1. For every λ ≥ 0 and every unit vector v (ball.md; without v this is the tilt alone):
 
     propose from N(b/(p+λ), 1/(p+λ)) restricted to the half-space v·x ≤ 1, which contains the ball;
     reject outside the ball;  accept with probability exp(−λ(1 − ‖x‖²)/2)

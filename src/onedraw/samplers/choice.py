@@ -12,10 +12,9 @@ decides, an estimate rather than an assumption where the plan keeps back what an
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from itertools import chain
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from onedraw import samplers
 from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.convex.draw_cost import PASSES, iterations_of, tries_worth
@@ -105,17 +104,15 @@ def _unproven(plan: Plan, accepted: tuple[str, ...]) -> tuple[Sampler, str]:
 
 
 def own_sampler(plan: Plan) -> type[Sampler] | None:
-    """The one sampler that carries out a plan which is an algorithm; None for a law that is drawn from in one way or another.
+    """Return the one sampler that carries out a plan which is an algorithm; None for a law that any sampler may draw from."""
+    found: type[Sampler] | None = plan.mechanism.own_sampler()
+    return found
 
-    A mechanism from elsewhere brings its sampler along, so that the loaded ones are asked first.
-    """
-    if plan.requires == "exact":
-        return None
-    if (brought := plan.mechanism.own_sampler()) is not None:
-        found: type[Sampler] = brought
-        return found
-    known = chain(Sampler.members().values(), (getattr(samplers, name) for name in samplers.SAMPLERS))
-    return next((sampler for sampler in known if sampler.carries_out == plan.requires), None)
+
+def read_sampler(plan: Plan, stored: Mapping[str, Any]) -> Sampler:
+    """Return the sampler that a certificate of this plan names; that of the plan's own method is loaded with it."""
+    own_sampler(plan)
+    return Sampler.from_dict(stored)
 
 
 def check_sampler(plan: Plan, sampler: Sampler) -> None:

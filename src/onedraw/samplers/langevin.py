@@ -1,7 +1,7 @@
 """Langevin steps, θ ← Π(θ − h∇U(θ) + √(2h) ξ): as an algorithm with a promise of its own, and as Proposition 13 has it.
 
 `LastIterateLangevin` claims nothing about the posterior. Its last iterate, after finitely many steps of finite size
-from a public start, is itself GaussianDP (`privacy.last_iterate`, mathematics.md §4.1, route 2), no less private than
+from a public start, is itself GaussianDP (`privacy.last_iterate`), no less private than
 an exact draw for h ≤ 2/(M + m); how near it is to the posterior is a matter of accuracy alone.
 
 `Langevin` runs until it is within total variation γ of the posterior by Proposition 13 of Minami et al. (NIPS 2016),
@@ -72,7 +72,6 @@ NO_STEPS = " After no steps the start itself would be released, a constant witho
 class LastIterateLangevin(Sampler):
     """``steps`` full-batch steps of ``step_size`` from the prior's location; the last iterate is the draw."""
 
-    carries_out: ClassVar[str] = "noisy-gradient"
     compiling: ClassVar[float] = 3.0
 
     steps: int
@@ -95,7 +94,7 @@ class LastIterateLangevin(Sampler):
         numbers = plan.parameters
         if plan.closed_form or not {"weight", "gradient_difference"} <= set(numbers):
             raise closed_form("LastIterateLangevin")
-        if plan.requires == self.carries_out and (self.steps, self.step_size) != (
+        if plan.mechanism.own_sampler() is LastIterateLangevin and (self.steps, self.step_size) != (
             numbers["steps"],
             numbers["step_size"],
         ):

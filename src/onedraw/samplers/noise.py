@@ -4,7 +4,7 @@
 Gaussian of deviation σ on the integers is sampled exactly (Canonne, Kamath, Steinke, arXiv:2004.00010; OpenDP's
 sampler works in exact arithmetic on operating-system entropy). With σ of at least 2²⁰ steps its law is so near to that of
 a continuous Gaussian rounded to the nearest integer that GaussianDP is claimed of it, with a margin that is booked
-(mechanisms/discrete_noise.md).
+(methods/discrete_noise.md).
 
 `Noise` is that of a fit or of moments: Gaussian, or of density ∝ e^{−‖v‖/scale}. Sums with fresh entropy get OpenDP's exact
 discrete Gaussian; a seeded run, and a machine without OpenDP in a study, get a Gaussian rounded to the same lattice. The pure

@@ -5,7 +5,8 @@ measured by Σ D_i du_i². Two metrics are used:
 
 - the plain one, s²‖u − u'‖² = ‖θ − θ'‖²: U is M-smooth and m-strongly convex with the constants of the plan;
 - the preconditioned one, of P = Λ + w·c·XᵀX, c the largest curvature φ'' of the loss on the ball: there U is 1-smooth
-  and 1/κ-strongly convex for every data set, κ = sup φ''/inf φ'' (mathematics.md §4.2). P depends on the records;
+  and 1/κ-strongly convex for every data set, κ = sup φ''/inf φ'': with
+  c_low ≤ φ'' ≤ c, P/κ ⪯ Λ + w·c_low·XᵀX ⪯ ∇²U ⪯ P. For the logistic loss on |u| ≤ B κ ≤ cosh²(B/2). P depends on the records;
   the constants do not, and they alone enter the exactness.
 """
 

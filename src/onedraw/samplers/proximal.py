@@ -15,8 +15,8 @@ few tries without touching the records, 6.4 + 3.2d on average at most) and accep
     excess = U(x) − U(x̂) − ∇U(x̂)·(x − x̂) − (m/2)‖x − x̂‖² ≥ 0:          one pass over the records per try.
 
 x̂, from a quadratic picture of U, sets only the speed. With η = 1/(Md) a step takes at most √e tries on average if x̂
-is the minimiser. There is no cap on tries: a cap would change the law. On a ball mathematics.md has the smaller
-η = min(1/(Md), (ρ/d)²), because rejection from the uncut Gaussian hardly ever hits a small ball; cutting the Gaussian
+is the minimiser. There is no cap on tries: a cap would change the law. On a ball of smallest semi-axis ρ the usual step is the
+smaller η = min(1/(Md), (ρ/d)²), because rejection from the uncut Gaussian hardly ever hits a small ball; cutting the Gaussian
 first removes the reason, and γ is proven for every η.
 
 Where the predictor is bounded the metric is that of P = Λ + w·c·XᵀX (`preconditioner`): M = 1, m = 1/κ, and the number of

@@ -57,10 +57,8 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
 
     randomness: ClassVar[str] = "jax"
     """What it is run with: a "jax" key, or a "numpy" generator."""
-    carries_out: ClassVar[str] = ""
-    """What those plans require that are this very algorithm; empty for a sampler of posteriors."""
     why: ClassVar[str] = ""
-    """… and what a certificate then says of the choice."""
+    """What a certificate says of the choice, of a sampler that is a method's own algorithm."""
     compiling: ClassVar[float] = 20.0
     """Seconds before its first draw."""
     each: ClassVar[float] = 0.1
@@ -122,7 +120,8 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
 
     def check_own(self, plan: Plan, what: str) -> None:
         """Refuse a plan that is not about this very algorithm."""
-        if plan.requires != self.carries_out:
+        own = plan.mechanism.own_sampler()
+        if own is None or not isinstance(self, own):
             raise ExactnessRefused(
                 f"{type(self).__name__}() {what}, and this plan has none. Leave the sampler out to have one chosen."
             )

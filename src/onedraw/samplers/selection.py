@@ -2,7 +2,7 @@
 
 The exponential mechanism is pure only if its probabilities are. The usual program, the largest of score plus
 Gumbel noise, is not: a noise of 53 random bits never exceeds 40, so a candidate further behind is never chosen, while
-a neighbouring data set may put it within reach (mathematics.md §6; Mironov, CCS 2012, for the same fault in Laplace
+a neighbouring data set may put it within reach (methods/candidates/proof.md; Mironov, CCS 2012, for the same fault in Laplace
 noise). Here every comparison is made on whole numbers, with as many random bits as it takes (C. Canonne, G. Kamath,
 T. Steinke, arXiv:2004.00010, sample discrete Gaussians in this spirit).
 
@@ -19,23 +19,17 @@ decide. The expected number of proposals is about 2 for scattered costs, and nev
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from onedraw import errors, privacy
-from onedraw.arrays import Array, Integers
-from onedraw.models.candidates import passes
-from onedraw.models.likelihood import CountLikelihood
-from onedraw.models.likelihood.likelihood_model import WithLikelihood
+from onedraw.arrays import Integers
 from onedraw.plans import Plan
-from onedraw.samplers.padding import PASSES, PICK_GAMMA, Padding, tries_for
-from onedraw.samplers.randomness import secure_generator
-from onedraw.samplers.sampler import Sample, Sampler
+from onedraw.samplers.padding import PICK_GAMMA, tries_for
+from onedraw.samplers.sampler import Sampler
 
 Costs = Integers
 
@@ -67,131 +61,6 @@ class WholeNumbers(Sampler):
     def exactness(self, plan: Plan) -> privacy.Exact:
         self.check_own(plan, self.of)
         return privacy.Exact()
-
-
-@dataclass(frozen=True)
-class Selection(WholeNumbers):
-    """The sampler of `Candidates`, and of nothing else: rounds of public candidates, an exact pick from each."""
-
-    carries_out: ClassVar[str] = "candidates"
-    why: ClassVar[str] = "exact selection from public candidates"
-    each: ClassVar[float] = 6e-5
-    of: ClassVar[str] = "picks from the public candidates that a Candidates() plan lays out"
-
-    def passes(self, plan: Plan) -> int:
-        """One for so many candidates of a round."""
-        once = int(plan.parameters["rounds"]) * passes(int(plan.parameters["candidates"]))
-        return once if plan.mechanism.publish == "picks" else once * plan.draws
-
-    def padding(self, plan: Plan) -> Padding:
-        """Of every pick as many proposals as suffice but once in 2^64; scoring takes always as many passes."""
-        together = plan.mechanism.publish == "picks"
-        picks = int(plan.parameters["rounds"]) * (1 if together else plan.draws)
-        return Padding({PASSES: self.passes(plan), "proposals": picks * PROPOSALS}, picks * PICK_GAMMA)
-
-    def seconds(self, plan: Plan) -> float:
-        model, pairs = plan.model, plan.n * plan.parameters["rounds"] * plan.parameters["candidates"]
-        counts = isinstance(model, WithLikelihood) and isinstance(model.likelihood, CountLikelihood)
-        return float(plan.draws * pairs / (COUNTS_A_SECOND if counts else PAIRS_A_SECOND))
-
-    def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
-        """What the target publishes of its picks; ``target.rounds`` candidates are laid out and picked from in turn.
-
-        Candidates of a round depend on public numbers and on the picks before it, never on the records.
-        """
-        return self._run(target, randomness, partial(select, generator=randomness, bits=target.bits), size)
-
-    def run_padded(self, target: Any, randomness: Generator, padding: Padding, *, size: int = 1) -> Sample:
-        """The same picks: idle proposals are made by a generator of their own."""
-        made: list[int] = []
-        pick = partial(_padded, generator=randomness, idle=secure_generator(), bits=target.bits, made=made)
-        return replace(self._run(target, randomness, pick, size), diagnostics={"proposals": sum(made)})
-
-    def _run(self, target: Any, randomness: Generator, pick: Callable[[Costs], int], size: int) -> Sample:
-        rows: list[Array] = []
-        while len(rows) < size:
-            picks: list[Array] = []
-            for number in range(target.rounds):
-                candidates, public_costs = target.propose(number, picks, randomness)
-                costs = target.costs(number, candidates) + public_costs
-                picks.append(candidates[pick(costs)])
-            rows.extend(target.publish(picks))
-        return Sample(np.array(rows[:size]))
-
-
-@dataclass(frozen=True)
-class LossSelection(WholeNumbers):
-    """The sampler of `ExponentialChoice`, and of nothing else: a choice among settings, by `flip_run` or `select`."""
-
-    carries_out: ClassVar[str] = "losses"
-    why: ClassVar[str] = "exact selection by loss"
-    each: ClassVar[float] = 2e-4
-    of: ClassVar[str] = "chooses among the settings of an ExponentialChoice() plan"
-
-    def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
-        """The places of ``size`` choices, one row each."""
-        alone, choose = np.ones(len(target.costs), dtype=np.int64), flip_run if target.flip else select_run
-        chosen = [choose(target.costs, alone, randomness, bits=target.bits)[0] for _ in range(size)]
-        return Sample(np.array(chosen, dtype=np.float64).reshape(size, 1))
-
-
-@dataclass(frozen=True)
-class RankSelection(WholeNumbers):
-    """The sampler of `ExponentialQuantiles`, and of nothing else: level by level, then the widths of intervals.
-
-    The order of the selections does not matter: a part's records are fixed by the cuts around it, which have been selected
-    before it, and by nothing else.
-    """
-
-    carries_out: ClassVar[str] = "ranks"
-    why: ClassVar[str] = "exact selection by rank"
-    of: ClassVar[str] = "selects quantiles by the ranks that an ExponentialQuantiles() plan lays out"
-
-    def seconds_each(self, plan: Plan) -> float:
-        return 4e-4 + 3e-7 * plan.n
-
-    def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
-        """``size`` rows of quantiles; the ends of intervals, where there are any, as a stage of the first."""
-        rows = [_quantiles(target, randomness) for _ in range(size)]
-        values = target.model.value(np.array(rows))
-        if not target.ends:
-            return Sample(values)
-        lower, upper = _ends(target, rows[0], randomness)
-        return Sample(values, stages={"quantiles": values[0].tolist(), "lower": lower, "upper": upper})
-
-
-def _quantiles(target: Any, generator: Generator) -> list[int]:
-    """The selected places, in the order of the levels."""
-    found: dict[int, int] = {}
-
-    def visit(node: Any, low: int, high: int) -> None:
-        if not node.splits:
-            found[node.index] = _chosen(target.values(node, low, high), target.bits, generator, flip=target.flip)
-            return
-        cut = _chosen(target.cuts(node, low, high), target.bits, generator)
-        found[node.index] = target.place_of(cut)
-        for child, ends in ((node.left, (low, cut)), (node.right, (cut, high))):
-            if child is not None:
-                visit(child, *ends)
-
-    visit(target.root, *target.whole())
-    return [found[index] for index in sorted(found)]
-
-
-def _ends(target: Any, places: list[int], generator: Generator) -> tuple[list[float], list[float]]:
-    """Lower ends, upper ends: of each quantile one width is selected, for both."""
-    rungs = [
-        _chosen(target.rungs(index, place), target.bits, generator, flip=target.flip) if target.has_end(index) else 0
-        for index, place in enumerate(places)
-    ]
-    ends = [target.interval(index, place, rung) for index, (place, rung) in enumerate(zip(places, rungs, strict=True))]
-    low, high = target.model.value(np.array(ends)).T.tolist()
-    return low, high
-
-
-def _chosen(runs: Any, bits: int, generator: Generator, *, flip: bool = False) -> int:
-    run, offset = (flip_run if flip else select_run)(runs.costs, runs.lengths, generator, bits=bits)
-    return int(runs.first[run]) + offset
 
 
 # ── exact selection ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -238,18 +107,6 @@ class Envelope:
         if accepts(int(self.behind[index]), self.bits, bucket, generator):
             return index, candidate - int(self.up_to[at] - self.lengths[index])
         return None
-
-
-def _padded(costs: Costs, *, generator: Generator, idle: Generator, bits: int, made: list[int]) -> int:
-    """`select`, and idle proposals from the same envelope up to `PROPOSALS`; how many there were is appended to ``made``."""
-    envelope, count, found = Envelope(costs, np.ones(costs.shape, dtype=np.int64), bits), 0, None
-    while found is None:
-        found, count = envelope.proposal(generator), count + 1
-    while count < PROPOSALS:
-        envelope.proposal(idle)
-        count += 1
-    made.append(count)
-    return found[0]
 
 
 def flip_run(costs: Costs, lengths: Costs, generator: Generator, *, bits: int) -> tuple[int, int]:

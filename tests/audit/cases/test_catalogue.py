@@ -34,13 +34,13 @@ def test_no_promise_is_broken(examined):
 
 
 def test_every_mechanism_and_rule_has_a_case(examined):
-    from onedraw.mechanisms import Mechanism
-    from onedraw.mechanisms.beta_divergence import RULES
-    from onedraw.mechanisms.gibbs import RULES as GIBBS_RULES
+    from onedraw.methods import Mechanism
+    from onedraw.methods.beta_divergence.mechanism import RULES
+    from onedraw.methods.gibbs.mechanism import RULES as GIBBS_RULES
 
     known = {one.case.mechanism for one in examined.values()}
     # of the package: a page of the documentation that ran in this process has one of its own
-    ours = [name for name, one in Mechanism.members().items() if one.__module__.startswith("onedraw.mechanisms")]
+    ours = [name for name, one in Mechanism.members().items() if one.__module__.startswith("onedraw.methods")]
     assert len(ours) >= 12
     for name in ours:
         assert any(mechanism.startswith(words(name)) for mechanism in known), name
@@ -52,7 +52,7 @@ def test_every_baseline_has_a_case_of_its_own_and_one_for_any_plan():
     """Of all names of the room, whether something loaded them or not."""
     from onedraw import baselines
     from onedraw.audit.cases.baselines import BUILDERS, CASES
-    from onedraw.mechanisms import Mechanism
+    from onedraw.methods import Mechanism
 
     found = (getattr(baselines, name) for name in baselines.__all__)
     room = {one for one in found if isinstance(one, type) and issubclass(one, Mechanism)}
@@ -81,7 +81,7 @@ def test_a_fault_of_one_percent_is_caught_where_the_bound_is_attained(examined, 
 def test_where_a_bound_is_not_attained_a_larger_fault_is_needed_and_caught(examined):
     one = examined["gibbs theorem7, linear-loss"]
     factor = smallest_caught_factor(one.case, one.pair, gap=one.gap)
-    # the weights of mathematics.md §4: 0.134026 by the exact profile, 0.102029 by Theorem 7 (both less the reserve γ)
+    # the weights of methods/gibbs/proof.md: 0.134026 by the exact profile, 0.102029 by Theorem 7 (both less the reserve γ)
     assert factor == pytest.approx(0.134026 / 0.102029, rel=5e-3)
     assert one.case.profile(one.pair, 0.99 * factor).breaks(one.case.promise) is None
 

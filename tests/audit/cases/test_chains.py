@@ -15,8 +15,8 @@ from onedraw.audit.cases import chains, examine
 from onedraw.audit.cases.chain_program import Along, Program
 from onedraw.audit.cases.chains import circle
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import BarkerPath
-from onedraw.mechanisms.barker_path import Barker
+from onedraw.methods import BarkerPath
+from onedraw.methods.private_chain.barker_path import Barker
 from onedraw.models import Gaussian, Hinge, Logistic
 from onedraw.models.public_directions import directions
 from onedraw.models.sums.loss_changes import BITS

@@ -12,12 +12,12 @@ import onedraw as od
 from onedraw import models
 from onedraw.audit.cases import case_for, cases, examine, replay_clipped
 from onedraw.audit.cases.clipped import ATTAINED, MODELS, clipped_case
-from onedraw.mechanisms import calibrate
-from onedraw.methods.clipped_gradients import ClippedGradients
+from onedraw.methods import calibrate
+from onedraw.methods.clipped_gradients import ClippedGradients, sizes
 from onedraw.methods.clipped_gradients import run as running
 from onedraw.methods.clipped_gradients.run import Stages
 from onedraw.methods.clipped_gradients.sizes import ClippedNumbers
-from onedraw.methods.clipped_gradients.sums import Derivatives, Gradients
+from onedraw.methods.clipped_gradients.sums import Derivatives, Gradients, Levels, Scores, Squares
 from onedraw.privacy import GaussianDP
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
@@ -46,6 +46,58 @@ def test_part_with_nine_tenths_of_its_noise_breaks_the_promise(part: str) -> Non
     assert case.profile(case.pairs[0]).breaks(case.promise) is None
     faulty = case.running(**{f"{part}_noise": 0.9})
     assert faulty.profile(case.pairs[0]).breaks(case.promise) is not None
+
+
+ADDED = {"square": ("counts", BUDGET), "center": ("logistic", od.ApproxDP(0.005, 1e-5))}
+"""Parts that some plans have: squares of counts, and the mean score of two classes where scales are left out."""
+
+
+@pytest.mark.parametrize("part", ADDED)
+def test_part_of_some_plans_is_audited_like_the_others(part: str) -> None:
+    plan = planned(*ADDED[part])
+    case = clipped_case(plan)
+    assert plan.parameters[f"{part}_noise"] > 0.0
+    one = examine(case, thorough=False)
+    assert one.passed
+    assert 1.0 - 1e-6 <= one.gap < 1.002
+    assert case.running(**{f"{part}_noise": 0.9}).profile(case.pairs[0]).breaks(case.promise) is not None
+    assert replay_clipped(plan) == []
+    found = replay_clipped(plan, program=changed(**{f"{part}_noise": 0.9}))
+    assert f"the {part} got noise of another size than the plan's" in found
+
+
+class WholeScores(Scores):
+    """The planted fault: scores are cut at four times their bound."""
+
+    def block(self, *given: Any) -> Any:
+        return super().block(*given[:5], 4.0 * given[5], *given[6:])
+
+
+class Plain(Squares):
+    """The planted fault: counts that are not squared."""
+
+    def block(self, numbers: Any, codes: Any, y: Any, weight: Any, steps: Any) -> Any:
+        return Levels(self.response).block(numbers, codes, y, weight, steps)
+
+
+@pytest.mark.parametrize(("part", "name", "fault"), [("center", "Scores", WholeScores), ("square", "Squares", Plain)])
+def test_program_with_other_sums_of_such_a_part_is_caught(
+    part: str, name: str, fault: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(*ADDED[part])
+    if part == "center":
+        plan = plan.mechanism.plan(plan.request, {**plan.parameters, "center_bound": 0.2, "center_noise": 1e4})
+    assert replay_clipped(plan) == []
+    monkeypatch.setattr(running, name, fault)
+    assert f"the {part} is not the sum that the plan declares" in replay_clipped(plan)
+
+
+def test_first_plans_are_audited_as_they_were() -> None:
+    plan = planned()
+    stated = {name: value for name, value in plan.parameters.items() if name not in sizes.ADDED}
+    first = plan.mechanism.plan(plan.request, stated)
+    assert examine(clipped_case(first), thorough=False).passed
+    assert replay_clipped(first) == []
 
 
 @pytest.mark.parametrize("bound", ["slope_bound", "intercept_bound", "temperature_bound"])

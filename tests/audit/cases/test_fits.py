@@ -15,23 +15,22 @@ from onedraw.audit.cases.fits import STAGES, bare_modes, fit_case, fit_cases, st
 from onedraw.audit.cases.laws import MatrixNoise, Own, mode, moved, shifted
 from onedraw.audit.cases.laws import Noise as Law
 from onedraw.audit.cases.losses import slope_of
-from onedraw.mechanisms import PerturbedMode
+from onedraw.methods import PerturbedMode
+from onedraw.methods.perturbed_mode import run as fitting
+from onedraw.methods.perturbed_mode.run import Stages
 from onedraw.models.fit import problem as fit_problem
 from onedraw.models.fit.problem import FitTarget
 from onedraw.models.sums.exact_sums import drawn_matrices
 from onedraw.privacy.conversions import gaussian_delta
-from onedraw.privacy.corners import CornerDP
-from onedraw.samplers import fit as fitting
-from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise
-from tests.mechanisms.cases import FITTED, ROWS
+from tests.methods.cases import FITTED, ROWS
 
 MODELS = FITTED | {"several classes": models.Softmax(**ROWS, classes=("a", "b", "c"))}
-BUDGET = od.ApproxDP(1.0, 1e-5)
+BUDGET = od.PureDP(1.0)
 
 
 def planned(name="exp-linear", budget=BUDGET, *, n=10_000, **options):
-    chosen = {"measured": True, "intervals": True, "pure": False, **options}
+    chosen = {"measured": True, "intervals": True, **options}
     return od.calibrate(PerturbedMode(**chosen), MODELS[name], budget, n=n)
 
 
@@ -41,13 +40,13 @@ def best(case):
 
 @pytest.fixture(scope="module")
 def without_volume():
-    """All stages, with so strong a ridge that the Gaussian corner is the whole promise."""
+    """All stages, with so strong a ridge that the pull is the whole promise of the mode."""
     return fit_case(strong_ridge(planned()))
 
 
 @pytest.fixture(scope="module")
-def pure():
-    return fit_case(planned(pure=True))
+def usual():
+    return fit_case(planned())
 
 
 # ── the laws, computed in other ways ───────────────────────────────────────────────────────────────────────
@@ -142,10 +141,9 @@ def test_pure_noise_on_a_matrix_gives_away_its_distance_and_draws_agree(size):
 # ── promises hold, and planted faults do not ───────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_default_plan_of_every_model_has_a_case_that_passes(name, pure):
-    found = examine(case_for(planned(name, n=3000, pure=pure, measured=None, intervals=None)), thorough=False)
+def test_the_default_plan_of_every_model_has_a_case_that_passes(name):
+    found = examine(case_for(planned(name, n=3000, measured=None, intervals=None)), thorough=False)
     assert found.passed
     assert 1.0 - 1e-6 <= found.gap < 2.2
 
@@ -153,10 +151,9 @@ def test_the_default_plan_of_every_model_has_a_case_that_passes(name, pure):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_plans_of_a_mode_alone_with_and_without_a_strong_ridge_have_cases_that_pass(name):
-    for pure in (False, True):
-        plan = planned(name, n=3000, pure=pure, measured=False, intervals=False)
-        assert examine(fit_case(plan), thorough=True).passed
-        assert examine(fit_case(strong_ridge(plan)), thorough=True).passed
+    plan = planned(name, n=3000, measured=False, intervals=False)
+    assert examine(fit_case(plan), thorough=True).passed
+    assert examine(fit_case(strong_ridge(plan)), thorough=True).passed
     assert all(examine(case).gap < 1.01 for case in bare_modes(MODELS["counts"], BUDGET))
 
 
@@ -167,8 +164,8 @@ def test_without_volume_all_stages_together_attain_the_promise(without_volume):
 
 
 @pytest.mark.parametrize("stage", ["mean", "moments", "mode", "information", "variability"])
-def test_a_stage_with_nine_tenths_of_its_noise_is_caught(without_volume, pure, stage):
-    for case, pair in ((without_volume, without_volume.pairs[0]), (pure, pure.pairs[-1])):
+def test_a_stage_with_nine_tenths_of_its_noise_is_caught(without_volume, usual, stage):
+    for case, pair in ((without_volume, without_volume.pairs[0]), (usual, usual.pairs[-1])):
         assert case.profile(pair).breaks(case.promise) is None
         faulty = case.running(**{f"{stage}_noise": 0.9})
         assert faulty.profile(pair).breaks(case.promise) is not None, stage
@@ -176,51 +173,40 @@ def test_a_stage_with_nine_tenths_of_its_noise_is_caught(without_volume, pure, s
 
 def test_each_stage_alone_stays_within_the_promise_and_all_of_them_count(without_volume):
     pair = without_volume.pairs[0]
-    whole = without_volume.profile(pair).delta(0.5)
+    whole = without_volume.profile(pair).largest_log_ratio
     for stage in STAGES[:-1]:
         rest = dataclasses.replace(without_volume, stages=tuple(name for name in STAGES if name != stage))
-        assert rest.profile(pair).delta(0.5) < 0.97 * whole, stage
+        assert rest.profile(pair).largest_log_ratio < 0.97 * whole, stage
 
 
-def test_forgotten_weights_are_caught(without_volume, pure):
+def test_forgotten_weights_are_caught(without_volume, usual):
     """A row a tenth longer than r enters in full: in the gradient, and squared in the information."""
-    for case, pair in ((without_volume, without_volume.pairs[0]), (pure, pure.pairs[-1])):
+    for case, pair in ((without_volume, without_volume.pairs[0]), (usual, usual.pairs[-1])):
         assert case.running(row_bound=1.1).profile(pair).breaks(case.promise) is not None
 
 
 @pytest.mark.parametrize("name", ["exp-linear", "hinge", "quantile"])
 def test_half_the_ridge_is_caught_where_a_record_bends_while_it_is_steep(name):
-    case = fit_case(planned(name, pure=True))
+    case = fit_case(planned(name))
     found = best(case)
     assert found.passed
     assert found.gap < 1.001
     assert case.running(ridge=0.5).profile(found.pair).breaks(case.promise) is not None
 
 
-def test_half_the_ridge_is_caught_under_gaussian_noise_where_volume_counts_most():
-    """A large budget spent mostly on volume."""
-    plan = planned("hinge", od.ApproxDP(6.0, 1e-5), measured=False, intervals=False)
-    caught = [fit_case(plan).running(ridge=0.5).profile(pair).breaks(plan.guarantee.promise) for pair in fit_case(plan).pairs]  # fmt: skip
-    assert any(caught)
-    assert best(fit_case(plan)).passed
-
-
-def promising(case, terms):
-    guarantee = dataclasses.replace(case.plan.guarantee, promise=CornerDP(terms))
+def promising(case, epsilon):
+    guarantee = dataclasses.replace(case.plan.guarantee, promise=od.PureDP(epsilon))
     return dataclasses.replace(case, plan=dataclasses.replace(case.plan, guarantee=guarantee))
 
 
-def test_a_promise_that_forgets_the_longest_corner_is_broken(without_volume):
-    terms = without_volume.promise.terms
-    assert examine(promising(without_volume, terms)).passed
-    assert not examine(promising(without_volume, terms[1:])).passed
-
-
-def test_a_promise_that_forgets_the_volume_is_broken():
-    case = fit_case(planned("hinge"))
-    free = [corner._replace(shift=0.0) for corner in case.promise.terms]
-    assert examine(case).passed
-    assert not examine(promising(case, free)).passed
+def test_a_promise_that_forgets_a_record_s_pull_or_its_volume_is_broken(without_volume):
+    """Half the sensitivity: the pull of one record where two are exchanged."""
+    for case, name in ((without_volume, "exp-linear"), (fit_case(planned("hinge")), "hinge")):
+        numbers, promised = case.plan.parameters, case.promise.stated_epsilon
+        pull = slope_of(MODELS[name]).steepest * numbers["row_bound"] / numbers["mode_noise"]
+        assert examine(case).passed
+        assert not examine(promising(case, promised - pull)).passed
+    assert not examine(promising(case, promised - numbers["kappa"])).passed
 
 
 def test_the_smallest_fault_that_is_caught_is_found(without_volume):
@@ -236,7 +222,7 @@ def test_a_fault_reaches_the_numbers_of_the_program_and_not_the_promise(without_
 
 
 def test_records_of_one_person_are_audited_as_one_record():
-    plan = od.calibrate(PerturbedMode(pure=False), MODELS["exp-linear"], BUDGET, n=5000, records_per_person=3)
+    plan = od.calibrate(PerturbedMode(), MODELS["exp-linear"], BUDGET, n=5000, records_per_person=3)
     assert examine(case_for(plan), thorough=False).passed
 
 
@@ -261,39 +247,35 @@ def test_one_pure_noise_for_two_modes_gives_away_the_common_norm_of_their_pulls_
     assert without_root > 1.1
 
 
-@pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
 @pytest.mark.parametrize("name", ["exp-linear", "several classes"])
-def test_the_closing_noise_hides_where_the_optimiser_stopped(name, pure):
-    """A mode t/Λ from its minimum, whatever its size; charged are 1e-3, of ε if pure."""
-    plan = planned(name, pure=pure)
-    case = fit_case(plan)
-    charged = plan.guarantee.promise.epsilon(0.0) if pure else 1.0
-    distance, *_ = case.moves(plan.parameters)["closing"]
-    assert 0.5e-3 * charged < distance / plan.parameters["closing_noise"] <= 1e-3 * charged
+def test_the_closing_noise_hides_where_the_optimiser_stopped(name):
+    """A mode t/Λ from its minimum, whatever its size; charged is a hundredth of what volume leaves of ε."""
+    plan = planned(name)
+    left = 1.0 - plan.parameters["kappa"]
+    distance, *_ = fit_case(plan).moves(plan.parameters)["closing"]
+    assert 0.999e-2 * left < distance / plan.parameters["closing_noise"] <= 1e-2 * left
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-8), (5.0, 1e-3), (20.0, 1e-6)])
-def test_no_fit_breaks_its_promise_at_other_budgets(epsilon, delta):
+@pytest.mark.parametrize("epsilon", [0.1, 5.0, 20.0])
+def test_no_fit_breaks_its_promise_at_other_budgets(epsilon):
     for name, model in MODELS.items():
-        for case in fit_cases(model, od.ApproxDP(epsilon, delta)):
+        for case in fit_cases(model, od.PureDP(epsilon)):
             found = examine(case, thorough=True)
             assert found.passed, (name, case.name, found.violation)
 
 
 @pytest.mark.slow
 def test_random_places_and_numbers_never_break_a_promise():
-    """Bends anywhere, of either record, at any ridge and noise: at most what the plan's corners say, at every ε."""
+    """Bends anywhere, of either record, at any ridge and noise: at most what the plan says."""
     generator = np.random.default_rng()
     for _ in range(150):
         name = str(generator.choice(sorted(MODELS)))
-        plan = planned(
-            name, od.ApproxDP(float(np.exp(generator.uniform(-2, 3))), 1e-5), pure=bool(generator.integers(2))
-        )
+        plan = planned(name, od.PureDP(float(np.exp(generator.uniform(-2, 3)))))
         numbers = dict(plan.parameters)
         numbers["ridge"] *= float(np.exp(generator.uniform(-3, 3)))
         numbers["mode_noise"] *= float(np.exp(generator.uniform(-1.5, 1.5)))
-        generous = dataclasses.replace(plan.request, budget=od.ApproxDP(1000.0, 0.5))
+        generous = dataclasses.replace(plan.request, budget=od.PureDP(1000.0))
         case = dataclasses.replace(fit_case(plan.mechanism.plan(generous, numbers)), stages=("mode", "mean"))
         places = [None if generator.uniform() < 0.3 else float(generator.uniform(-6, 6)) for _ in range(2)]
         pair = Pair(f"{name} {places} {numbers}", Own(1, places[0]), Own(int(generator.choice([-1, 1])), places[1]))
@@ -307,7 +289,7 @@ def test_random_places_and_numbers_never_break_a_promise():
 def small():
     """Two columns: what is compiled here serves every test below."""
     model = models.Logistic(2, bounds=(-1, 1), scaled=True, loss="exp-linear", prior=od.Gaussian(scale=1.0))
-    return od.calibrate(PerturbedMode(measured=True, intervals=True, pure=False), model, BUDGET, n=5000)
+    return od.calibrate(PerturbedMode(measured=True, intervals=True), model, BUDGET, n=5000)
 
 
 def changed(**times):
@@ -380,11 +362,10 @@ def test_a_program_that_leaves_out_a_stage_or_adds_one_is_caught(small):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_fit_does_what_its_plan_declares(name, pure):
+def test_every_fit_does_what_its_plan_declares(name):
     for options in ({}, {"robust": True}, {"measured": False}):
-        assert replay_fit(planned(name, pure=pure, **options)) == []
+        assert replay_fit(planned(name, **options)) == []
 
 
 @pytest.mark.slow

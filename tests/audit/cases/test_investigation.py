@@ -5,8 +5,17 @@ import pytest
 from scipy import integrate
 
 import onedraw as od
-from onedraw import samplers
-from onedraw.audit.cases import EFFORTS, attack_program, cases, examine, investigate, program_draws, tasks_for
+from onedraw import audit, samplers
+from onedraw.audit.cases import (
+    EFFORTS,
+    attack_program,
+    cases,
+    examine,
+    investigate,
+    investigation,
+    program_draws,
+    tasks_for,
+)
 from onedraw.audit.cases.case import sampler_for
 from onedraw.audit.cases.investigation import draws_of
 
@@ -165,3 +174,30 @@ def test_the_estimate_of_a_draws_time_is_of_the_right_order(model, name):
     draw(0, np.random.default_rng(2), 20_000)
     taken = (time.process_time() - begun) / 20_000
     assert taken < 10 * sampler_for(case.plan).seconds_each(case.plan) + 1e-5
+
+
+@pytest.mark.statistical
+def test_an_honest_mechanism_that_attains_its_promise_is_not_accused_by_chance(monkeypatch):
+    """At 95 % some of 100 attacks show more than promised; repeated with new draws none does. 1.3 times the weight is accused."""
+    case = only("mean", "diffused")
+    pair = examine(case, thorough=False).open_pair
+    confidences, attack = [], audit.membership_attack
+
+    def membership_attack(*arguments, **named):
+        confidences.append(named["confidence"])
+        return attack(*arguments, **named)
+
+    def accusations(count, factor, rounds):
+        generator = np.random.default_rng(7)
+        found = (
+            attack_program(
+                case, pair, rounds=rounds, methods=("bayes",), factor=factor, delta=1e-5, generator=generator
+            )
+            for _ in range(count)
+        )
+        return [one for (attack,) in found if (one := attack.breaks(case.promise))]
+
+    monkeypatch.setattr(audit, "membership_attack", membership_attack)
+    assert accusations(100, 1.0, 4_000) == []
+    assert 1 <= confidences.count(investigation.CONFIRMING_CONFIDENCE) <= 10
+    assert [one.confidence for one in accusations(1, 1.3, 200_000)] == [investigation.CONFIRMING_CONFIDENCE]

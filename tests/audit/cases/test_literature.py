@@ -196,15 +196,15 @@ def test_time_gives_away_what_the_errata_say():
 @pytest.mark.parametrize(("least", "rounds", "broken"), [(1, 600, True), (111, 60, False)])
 def test_a_guess_by_the_number_of_proposals_breaks_a_selection_unless_it_is_padded(least, rounds, broken, monkeypatch):
     """The program itself on neighbours at ε = 1: more proposals than one, or than the quota says, are taken for the second's."""
-    from onedraw.samplers import selection
+    from onedraw.methods.candidates import run
 
-    monkeypatch.setattr(selection, "PROPOSALS", least)
+    monkeypatch.setattr(run, "PROPOSALS", least)
     bits, generator = 16, np.random.default_rng(37)
     alike, favoured = np.zeros(1000, dtype=np.int64), np.append(0, np.full(999, 2 ** (bits - 1)))  # ε/2 behind
     made = [], []
     for costs, counts in zip((alike, favoured), made, strict=True):
         for _ in range(rounds):
-            selection._padded(costs, generator=generator, idle=generator, bits=bits, made=counts)
+            run._padded(costs, generator=generator, idle=generator, bits=bits, made=counts)
     wrong = sum(count > least for count in made[0]), sum(count <= least for count in made[1])
     bound = audit.epsilon_lower_bound(*wrong, rounds, rounds, 1e-6, 1.0 - 1e-6)
     assert (bound > 1.5) == broken  # promised: 1

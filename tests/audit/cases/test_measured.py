@@ -9,11 +9,11 @@ import onedraw as od
 from onedraw import models
 from onedraw.audit.cases import case_for, cases, examine, replay_measured, smallest_caught_factor
 from onedraw.audit.cases.measured import measured_case
-from onedraw.mechanisms import Measured
+from onedraw.methods import Measured
+from onedraw.methods.measured import run as measured_first
 from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.models.row_model import Encoded
-from onedraw.samplers import moments as measured_first
-from tests.mechanisms.cases import FITTED, ROWS
+from tests.methods.cases import FITTED, ROWS
 
 MODELS = {name: model for name, model in FITTED.items() if name != "logistic"} | {
     "huber": models.HuberRegression(**ROWS, threshold=0.7)

@@ -10,10 +10,10 @@ import pytest
 import onedraw as od
 from onedraw.audit.cases import case_for, examine, provoke_moments, replay_moments, smallest_caught_factor
 from onedraw.audit.cases.moments import covariance_cases, moments_case
-from onedraw.mechanisms import Moments
+from onedraw.methods import Moments
+from onedraw.methods.moments import run as program
 from onedraw.models import Columns
 from onedraw.models.moments import measured as moment_sums
-from onedraw.samplers import moments as program
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 

@@ -10,7 +10,7 @@ import onedraw as od
 from onedraw import audit
 from onedraw.audit.cases import catalogue, noise
 from onedraw.audit.cases.investigation import attack_program, examine, smallest_caught_factor
-from onedraw.mechanisms import AddedNoise
+from onedraw.methods import AddedNoise
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.release import Certificate
 
@@ -119,7 +119,7 @@ def test_groups_declared_public_do_not_hide_a_record_that_changes_its_group():
 )
 def test_every_default_release_of_a_column_can_be_audited(made):
     model = made().fit(np.array([0, 1] * 30))
-    case = catalogue.case_for(od.mechanisms.plan_from_dict(model.certificate_.plan))
+    case = catalogue.case_for(od.methods.plan_from_dict(model.certificate_.plan))
     found = examine(case)
     assert found.violation is None
     assert math.isclose(found.gap, 1.0, rel_tol=1e-3)

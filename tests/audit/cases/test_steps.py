@@ -12,7 +12,7 @@ import onedraw as od
 from onedraw import models
 from onedraw.audit.cases import case_for, cases, examine, replay_steps, smallest_caught_factor
 from onedraw.audit.cases.steps import ATTAINED, BY_PERSON, MODELS, steps_case
-from onedraw.mechanisms import calibrate
+from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import run as running
 from onedraw.methods.fit import steps as recursion
@@ -25,6 +25,9 @@ BUDGET = od.ApproxDP(1.0, 1e-5)
 PARTS = ("mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
 
 
+LINES = ["by person", "an effect of interest", "a robust line", "a declared prior"]
+
+
 def planned(name: str = "logistic", budget: Any = BUDGET, **options: Any) -> Any:
     return calibrate(AveragedSteps(**options), MODELS[name], budget, n=10_000)
 
@@ -35,7 +38,7 @@ def planned(name: str = "logistic", budget: Any = BUDGET, **options: Any) -> Any
 @pytest.mark.parametrize("name", MODELS)
 def test_promise_is_attained_and_the_program_replayed(name: str) -> None:
     found = cases(name, BUDGET, mechanism="averaged-steps")
-    assert [case.label for case in found] == ["", *["by person", "an effect of interest"] * (name == BY_PERSON)]
+    assert [case.label for case in found] == ["", *LINES * (name == BY_PERSON)]
     for case in found:
         one = examine(case, thorough=True)
         assert one.passed
@@ -250,7 +253,7 @@ class Unshortened(ClippedScores):
 class Unweighted(ClippedScores):
     """The planted fault: classes are shortened whichever class a record has. It moves no promise, but the estimate."""
 
-    def _weights(self, z: Any, slope: Any, bound: Any, stretch: Any = None) -> Any:
+    def _weights(self, z: Any, longest: Any, bound: Any, stretch: Any = None) -> Any:
         return 1.0
 
 

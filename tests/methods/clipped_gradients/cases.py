@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms import calibrate
+from onedraw.methods import calibrate
 from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.clipped_gradients.result import ClippedResult
 from onedraw.methods.clipped_gradients.run import Stages

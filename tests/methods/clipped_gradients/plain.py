@@ -51,7 +51,10 @@ class Plain:
         elif self.kind == "count":
             mean = np.clip(mean, s / 2.0, 1.0)
             rate = mean[0] * self.largest
-            self.start, self.unit = np.log(mean * self.largest), math.sqrt(rate + rate**2) / self.largest
+            s2 = self.q["square_noise"] / self.n
+            square = noise.vector([np.sum(self.y**2)], 1.0, self.q["square_noise"])[0] / self.n
+            variance = max((rate + rate**2) / self.largest**2, min(square, 1.0) - s2 - mean[0] ** 2)
+            self.start, self.unit = np.log(mean * self.largest), math.sqrt(variance)
         elif self.kind == "label":
             p = np.clip(0.5 + (mean - 0.5) / (1.0 + (s / 0.25) ** 2), s / 2.0, 1.0 - s / 2.0)
             self.start = np.log(p / (1.0 - p))
@@ -63,10 +66,16 @@ class Plain:
             self.start = np.log(mean) - np.log(mean).mean()
 
     def scales(self, noise: Deviates) -> None:
+        self.m, self.s, self.variance = np.zeros(self.d), np.full(self.d, 0.5), np.ones(self.d)
+        if not self.q["mean_noise"]:
+            for start, stop in self.categories:
+                p = 1.0 / (stop - start + 1)
+                self.m[start:stop] = 0.0
+                self.variance[start:stop] = p * (1.0 - p) / 0.25
+            return
         mean = noise.vector(self.v.sum(axis=0), 1.0, self.q["mean_noise"]) / self.n
         s = self.q["mean_noise"] / self.n
         free = ~self.coded
-        self.variance = np.ones(self.d)
         spread = np.minimum(np.abs(self.v[:, free] - np.clip(mean[free], -1, 1)), 1.0).sum(axis=0)
         spread = noise.vector(spread, 1.0, self.q["spread_noise"]) / self.n
         b = self.q["spread_noise"] / self.n
@@ -116,15 +125,30 @@ class Plain:
             kept.append((W, b))
         kept = kept[steps - round(0.7 * steps) :]
         W, b = (np.mean([one[place] for one in kept], axis=0) for place in (0, 1))
-        t = self.temperature(z @ W, b, W, noise)
+        shift = self.shift(z @ W, b, W, noise)
+        t = self.temperature(z @ W + shift, self.start, W, noise)
         slopes = t * W / self.s[:, None]
-        return slopes, b - self.m @ slopes, t
+        return slopes, self.start + t * shift - self.m @ slopes, t
 
-    def temperature(self, h: Array, b: Array, W: Array, noise: Deviates) -> float:
+    def deviation(self, W: Array) -> float:
         squares = W[:, 0] ** 2
         if self.kind == "classes":
             squares = ((W - W.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / 2.0
-        deviation = math.sqrt(float(self.variance @ squares))
+        return math.sqrt(float(self.variance @ squares))
+
+    def shift(self, h: Array, b: Array, W: Array, noise: Deviates) -> Array:
+        if not self.q["center_noise"]:
+            return b - self.start
+        deviation, bound, s = self.deviation(W), self.q["center_bound"], self.q["center_noise"] / self.n
+        center = (
+            noise.vector([np.clip((h + b - self.start) / deviation, -bound, bound).sum()], 1.0, self.q["center_noise"])
+            / self.n
+        )
+        signal = max(1.0, center[0] ** 2 - s**2)
+        return b - self.start - center * deviation * signal / (signal + s**2)
+
+    def temperature(self, h: Array, b: Array, W: Array, noise: Deviates) -> float:
+        deviation = self.deviation(W)
         first = min(0.5, 0.5 / deviation)
         last = 1.5 if self.kind in ("label", "classes") else 1.0
         t = np.array([0.0, *(first * (last / first) ** (place / 3.0) for place in range(4))])
@@ -134,7 +158,7 @@ class Plain:
             for one in t
         ]
         noisy = np.cumsum(noise.vector(np.diff([0.0, *found]), 1.0, self.q["temperature_noise"]))
-        raised = np.maximum.accumulate(noisy) + 0.25 * self.q["temperature_noise"]
+        raised = np.maximum.accumulate(noisy) + self.q["temperature_noise"]
         if raised[0] >= 0.0:
             return 0.0
         return float(np.interp(0.0, raised, t)) if raised[-1] > 0.0 else last

@@ -1,20 +1,21 @@
-"""What clipped gradients estimate: near the truth where n is large, the level where the slopes drown."""
+"""What clipped gradients estimate: near the truth where n is large, the level where the slopes drown (result.py, temperature.py)."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import special
 
 import onedraw as od
-from onedraw.methods.clipped_gradients.coordinates import coefficients_of_encoded_rows
 from onedraw.methods.clipped_gradients.responses import Response
-from onedraw.methods.clipped_gradients.result import ClippedResult
 from onedraw.methods.clipped_gradients.temperature import choose_temperature, temperatures_for
 
 from .cases import KINDS, plan_of, run, table_of
+from .plain import Deviates
 
 
 def loss(kind: str, estimate: np.ndarray, table: tuple[np.ndarray, np.ndarray]) -> float:
@@ -72,26 +73,61 @@ def test_slopes_that_are_noise_are_drawn_back_to_the_level(kind: str) -> None:
     excess, without = [], []
     for seed in range(40):
         result = run(plan, table_of(kind, n, seed, effect=0.0), seed)
-        losses = [loss(kind, at_temperature(result, t), new) for t in (result.temperature, 0.0, 1.0)]
+        losses = [loss(kind, result.at(t), new) for t in (result.temperature, 0.0, 1.0)]
         excess.append(losses[0] - losses[1])
         without.append(losses[2] - losses[1])
     assert np.mean(without) > 0.01
     assert np.mean(excess) < 0.5 * np.mean(without)
 
 
-def at_temperature(result: ClippedResult, temperature: float) -> np.ndarray:
-    """Return the estimate with another temperature."""
-    slopes = temperature * result.slopes
-    return coefficients_of_encoded_rows(result.problem, result.where, slopes, result.published.intercepts)
+@pytest.mark.parametrize("kind", KINDS)
+def test_temperature_of_zero_is_the_published_level(kind: str) -> None:
+    """Noise in intercepts of the steps is in no prediction then."""
+    result = run(plan_of(kind), table_of(kind))
+    blocks = result.at(0.0).reshape(result.problem.response.outputs, -1)
+    scale = 4.0 if kind == "number" else 1.0
+    assert not blocks[:, :-1].any()
+    assert blocks[:, -1] == pytest.approx(scale * result.start.scores)
+
+
+def test_mean_row_is_no_part_of_scores_without_scales() -> None:
+    """Columns far from the middle of their bounds: the mean score is 0 after it was measured, and far from it before."""
+    plan = plan_of("label", 600, od.ApproxDP(0.5, 1e-6), columns=40, categories=())
+    assert plan.parameters["mean_noise"] == 0.0
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0.2, 0.8, (600, 40))
+    y = (rng.uniform(size=600) < special.expit(8.0 * (X[:, 0] - 0.5))).astype(int)
+
+    class Exact(Deviates):
+        """No noise at all."""
+
+        def vector(self, sums: Any, steps: float, noise: float, each: Any = None) -> np.ndarray:
+            return np.asarray(sums) / steps
+
+    result = run(plan, (X, y), noise=Exact(1))
+    scores = (X / 0.5) @ result.slopes
+    with_steps = scores.mean() + (result.published.intercepts - result.start.scores)[0]
+    assert abs(with_steps) > 1.0 * scores.std()
+    assert scores.mean() + result.line.shift[0] == pytest.approx(0.0, abs=0.1 * abs(with_steps))
+
+
+def test_unit_of_counts_follows_a_few_large_ones() -> None:
+    """Beyond the noise of their square; below it the unit is that of a geometric count."""
+    response, mean = Response("count", 1, 100.0), np.array([0.05])
+    plain = math.sqrt(5.0 + 25.0) / 100.0
+    assert response.unit(mean) == pytest.approx(plain)
+    assert response.unit(mean, np.array([0.05]), 0.1) == pytest.approx(plain)
+    assert response.unit(mean, np.array([0.05]), 0.001) == pytest.approx(math.sqrt(0.05 - 0.001 - 0.0025))
+    assert response.unit(mean, np.array([9.0]), 0.0) <= 1.0
 
 
 def test_temperature_is_the_zero_of_the_raised_derivatives() -> None:
     t = np.array([0.0, 0.5, 1.0, 1.5])
     assert choose_temperature(t, np.array([-1.0, 1.0, 1.0, 1.0]), 0.0) == pytest.approx(0.5)
-    assert choose_temperature(t, np.array([-1.0, 1.0, 1.0, 1.0]), 2.0) == pytest.approx(0.25)
-    assert choose_temperature(t, np.array([-1.0, 1.0, 1.0, 1.0]), 4.0) == 0.0
+    assert choose_temperature(t, np.array([-1.0, 1.0, 1.0, 1.0]), 0.5) == pytest.approx(0.25)
+    assert choose_temperature(t, np.array([-1.0, 1.0, 1.0, 1.0]), 1.0) == 0.0
     assert choose_temperature(t, np.array([0.2, -9.0, 1.0, 1.0]), 0.1) == 0.0
-    assert choose_temperature(t, np.array([-5.0, 1.0, 1.0, 1.0]), 1.0) == 1.5
+    assert choose_temperature(t, np.array([-5.0, 1.0, 1.0, 1.0]), 0.25) == 1.5
     # derivatives that fall are pooled: -4, (0.5, -1.5), 2 becomes -4, -0.5, -0.5, 2
     assert choose_temperature(t, np.array([-4.0, 4.5, -2.0, 3.5]), 0.0) == pytest.approx(1.1)
 

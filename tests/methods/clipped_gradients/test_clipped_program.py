@@ -1,4 +1,4 @@
-"""The program against a second one in plain NumPy with the same noise, and what it publishes."""
+"""The program against a second one in plain NumPy with the same noise, and what it publishes (run.py, steps.py)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import onedraw as od
 from onedraw.samplers.noise import Noise
 
 from .cases import CATEGORIES, KINDS, plan_of, run, table_of
@@ -42,6 +43,23 @@ def test_program_agrees_with_a_second_one(kind: str) -> None:
     assert temperature > 0.3
     assert estimate[:, :5] == pytest.approx(expected, abs=5e-3)
     assert estimate[:, 5] == pytest.approx(last, abs=5e-3)
+
+
+@pytest.mark.oracle
+def test_program_agrees_with_a_second_one_where_scales_are_left_out() -> None:
+    """The mean score of two classes is measured in place of the columns' means, which are far from 0 here."""
+    plan = plan_of("label", 100, od.ApproxDP(1.0, 1e-6), categories=())
+    X, y = table_of("label", 100, effect=9.0)
+    X = np.clip(X - 0.6, -1.0, 1.0)
+    assert plan.parameters["center_noise"] > 0.0
+    result = run(plan, (X, y), noise=Deviates(10))
+    second = Plain("label", X, y.astype(float), plan.parameters, (), classes=2, largest=1.0)
+    slopes, intercepts, temperature = second.run(Deviates(10))
+    assert result.published.center is not None
+    assert result.temperature == pytest.approx(temperature, abs=2e-3)
+    assert temperature > 0.1
+    assert result.estimate[:5] == pytest.approx(slopes[:, 0], abs=5e-3)
+    assert result.estimate[5] == pytest.approx(intercepts[0], abs=5e-3)
 
 
 @pytest.mark.parametrize("kind", ["label", "count"])
@@ -82,8 +100,6 @@ def test_records_with_two_levels_or_halves_are_read_as_one_level() -> None:
 
 def test_noise_of_a_secure_source_fits_the_lattice() -> None:
     """A run with fresh entropy draws exact discrete noise for every part; it refuses noise that is too narrow."""
-    import onedraw as od
-
     plan, table = plan_of("label", 400), table_of("label", 400)
     noise = Noise(od.samplers.secure_generator(), pure=False)
     assert np.isfinite(run(plan, table, noise=noise).estimate).all()

@@ -1,4 +1,4 @@
-"""What clipped gradients promise: the composition of every noised sum, worked out again; less noise is refused or caught."""
+"""What clipped gradients promise: the composition of every noised sum, worked out again; less noise is refused or caught (mechanism.py, sizes.py)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,24 @@ from dp_accounting.rdp import RdpAccountant
 
 import onedraw as od
 from onedraw.errors import CertificateRejected, InvalidModel, OnedrawError, PromiseRefused, UnsupportedBudget
-from onedraw.mechanisms import calibrate, plan_from_dict
+from onedraw.methods import calibrate, plan_from_dict
 from onedraw.methods.clipped_gradients import ClippedGradients, mechanism
 from onedraw.methods.clipped_gradients.mechanism import promise_of
 from onedraw.methods.clipped_gradients.run import ClippedSteps
-from onedraw.methods.clipped_gradients.sizes import ClippedNumbers, stages_of
+from onedraw.methods.clipped_gradients.sizes import (
+    ADDED,
+    MIN_LEVEL_SHARE,
+    ClippedNumbers,
+    Setting,
+    level_share,
+    stages_of,
+    temperature_share,
+)
 from onedraw.models import HuberRegression, Logistic
+from onedraw.models.moments.measured import Layout
 from onedraw.plans import Plan
 
-from .cases import BUDGET, KINDS, model_of, plan_of
+from .cases import BUDGET, KINDS, model_of, plan_of, run, table_of
 
 LEVEL = {"label": 1.0, "classes": math.sqrt(2.0), "count": 1.0, "number": 2.0}
 
@@ -36,6 +45,8 @@ def ratios(plan: Plan, kind: str) -> dict[str, tuple[float, int]]:
     steps = int(numbers["steps"])
     moved = {
         "level": (LEVEL[kind], 1),
+        "square": (1.0, 1),
+        "center": (2.0 * numbers["center_bound"], 1),
         "mean": (2.0 if ball else math.sqrt(4.0 * free + 2.0 * len(categories)), 1),
         "spread": (2.0 if ball else math.sqrt(free), 1),
         "slope": (2.0 * numbers["slope_bound"], steps),
@@ -82,11 +93,49 @@ def test_promise_is_the_composition_of_its_parts(name: str) -> None:
     assert plan_from_dict(plan.to_dict()) == plan
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_first_plans_keep_their_digests_and_their_rule(kind: str) -> None:
+    """They state none of the numbers that were added: intercepts are those of the steps at every temperature."""
+    stated = plan_of(kind).to_dict()
+    stated["parameters"] = {name: value for name, value in stated["parameters"].items() if name not in ADDED}
+    numbers = ClippedNumbers.from_dict(stated["parameters"], "it")
+    assert all(numbers.to_dict()[name] == 0.0 for name in ADDED)
+    first = ClippedGradients(categories=((2, 5),)).plan(plan_of(kind).request, stated["parameters"])
+    assert set(first.parameters) == set(stated["parameters"])
+    assert plan_from_dict(first.to_dict()) == first
+    result = run(first, table_of(kind))
+    assert set(result.published.to_dict()) == set(first.mechanism.stage_sizes(first))
+    assert result.line.level == pytest.approx(result.published.intercepts)
+    assert not result.line.shift.any()
+
+
+@pytest.mark.parametrize(("n", "share"), [(200, 0.1), (10**5, 0.05)])
+def test_level_and_temperature_are_paid_as_slopes_are_many(n: int, share: float) -> None:
+    few, many = (Setting(Layout(d), "classes", 3, math.sqrt(2.0), n, 1) for d in (4, 64))
+    assert level_share(few, 0.2) >= level_share(many, 0.2) >= MIN_LEVEL_SHARE
+    assert level_share(many, 0.2) == pytest.approx(1.0 / 9.0 if n == 200 else 0.05)
+    assert temperature_share(few) > temperature_share(many) >= 0.05
+    assert level_share(few, 0.2) >= share
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", ["square", "center"])
+def test_parts_of_one_number_are_refused_where_there_would_be_several(kind: str, part: str) -> None:
+    """A stated square of classes would move by √2 and not by 1, and K scores farther than one."""
+    plan = plan_of(kind)
+    stated = {**plan.parameters, f"{part}_noise": 1e6} | ({"center_bound": 2.0} if part == "center" else {})
+    if (kind, part) in (("count", "square"), ("label", "center")):
+        assert plan.mechanism.plan(plan.request, stated).guarantee.promise.gaussian_mu > 0.0
+    else:
+        with pytest.raises(PromiseRefused, match="nothing else"):
+            plan.mechanism.plan(plan.request, stated)
+
+
 def test_scales_are_left_out_where_they_would_drown() -> None:
     numbers = plan_of("label", 60).parameters
     assert numbers["mean_noise"] == numbers["spread_noise"] == 0.0
     assert set(plan_of("label", 60).mechanism.stage_sizes(plan_of("label", 60))) == {
-        "level", "slopes", "intercepts", "temperature",
+        "level", "slopes", "intercepts", "center", "temperature",
     }  # fmt: skip
     assert plan_of("label").parameters["spread_noise"] > 0.0
 
@@ -175,8 +224,10 @@ def test_less_noise_or_longer_gradients_than_stated_are_refused() -> None:
         factors: tuple[float, ...] = (1.001, 0.0, -1.0, math.nan)
         if name.endswith("noise"):
             factors = (0.999, -1.0, math.nan, *((0.0,) if name not in ("mean_noise", "spread_noise") else ()))
-        if name == "time":
-            factors = (0.0, -1.0, math.nan)  # no promise rests on what it is
+        if not value:
+            continue
+        if name in ("time", "caution"):
+            factors = (*((0.0,) if name == "time" else ()), -1.0, math.nan)  # no promise rests on what it is
         for factor in factors:
             stated = plan.to_dict()
             stated["parameters"] = {**stated["parameters"], name: factor * value}
@@ -199,14 +250,27 @@ def test_steps_that_are_no_count_are_refused(steps: float) -> None:
 
 FAULTS = {
     "half the slopes' sensitivity": lambda stages: [
-        one._replace(reach=one.reach / 2.0) if one.reach == 2.0 * one.unit and one.entries > 1 else one for one in stages
+        one._replace(reach=one.reach / 2.0) if one.reach == 2.0 * one.unit and one.entries > 1 else one
+        for one in stages
     ],
     "half the level's sensitivity": lambda stages: [stages[0]._replace(reach=stages[0].reach / 2.0), *stages[1:]],
-    "half the temperature's sensitivity": lambda stages: [*stages[:-1], stages[-1]._replace(reach=stages[-1].reach / 2.0)],
+    "half the temperature's sensitivity": lambda stages: [
+        *stages[:-1],
+        stages[-1]._replace(reach=stages[-1].reach / 2.0),
+    ],
     "a forgotten step": lambda stages: [*stages[:5], *stages[7:]],
     "each step counted once": lambda stages: list(dict.fromkeys(stages)),
     "a forgotten level": lambda stages: stages[1:],
     "a forgotten temperature": lambda stages: stages[:-1],
+}
+
+ADDED_FAULTS = {
+    "a forgotten square": ("count", 4000, lambda stages: [stages[0], *stages[2:]]),
+    "half the square's sensitivity": ("count", 4000, lambda stages: [stages[0], stages[1]._replace(reach=0.5), *stages[2:]]),
+    "a forgotten mean score": ("label", 60, lambda stages: [*stages[:-2], stages[-1]]),
+    "half the mean score's sensitivity": (
+        "label", 60, lambda stages: [*stages[:-2], stages[-2]._replace(reach=stages[-2].reach / 2.0), stages[-1]]
+    ),
 }  # fmt: skip
 
 
@@ -215,6 +279,14 @@ def test_a_wrong_composition_is_caught(fault: str, monkeypatch: pytest.MonkeyPat
     request = plan_of("label").request
     monkeypatch.setattr(mechanism, "stages_of", lambda setting, numbers: FAULTS[fault](stages_of(setting, numbers)))
     assert not is_right(ClippedGradients(categories=((2, 5),)).calibrate(request), "label")
+
+
+@pytest.mark.parametrize("fault", ADDED_FAULTS)
+def test_a_wrong_composition_of_what_some_plans_measure_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, n, change = ADDED_FAULTS[fault]
+    request = plan_of(kind, n).request
+    monkeypatch.setattr(mechanism, "stages_of", lambda setting, numbers: change(stages_of(setting, numbers)))
+    assert not is_right(ClippedGradients(categories=((2, 5),)).calibrate(request), kind)
 
 
 def test_records_of_a_person_that_are_forgotten_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Clipped gradients as a release: certificate, verification, predictions, summary, report, estimators and the variant by name."""
+"""Clipped gradients as a release: certificate, verification, predictions, summary, report, estimators and the variant by name (mechanism.py, result.py)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 import onedraw as od
 from onedraw.errors import CertificateRejected, InvalidModel, OnedrawError, PromiseRefused
-from onedraw.mechanisms import Mechanism
+from onedraw.methods import Mechanism
 from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.clipped_gradients import run as running
+from onedraw.methods.perturbed_mode.run import Fit
 from onedraw.planning import Regression
 from onedraw.release import Release, release, verify
-from onedraw.samplers import Fit
 from onedraw.samplers.noise import Noise
 from onedraw.samplers.padding import PASSES
 from onedraw.samplers.randomness import is_secure

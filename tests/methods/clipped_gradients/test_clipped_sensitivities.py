@@ -1,4 +1,4 @@
-"""A record's share of every sum: integers within the distance that the promise rests on, for any record and coordinates."""
+"""A record's share of every sum: integers within the distance that the promise rests on, for any record and coordinates (sums.py, coordinates.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onedraw.data.sums import Blocks, blocked, check_room
 from onedraw.methods.clipped_gradients import sums
 from onedraw.methods.clipped_gradients.coordinates import Coordinates, Problem, code_table, coordinates_of, gradient_of
 from onedraw.methods.clipped_gradients.responses import Response
-from onedraw.methods.clipped_gradients.run import MEAN_STEPS, vector_steps
+from onedraw.methods.clipped_gradients.run import vector_steps
 from onedraw.methods.clipped_gradients.sizes import ClippedNumbers, temperature_sensitivity
 from onedraw.methods.clipped_gradients.sums import (
     CodedRows,
@@ -24,8 +24,11 @@ from onedraw.methods.clipped_gradients.sums import (
     Deviations,
     Gradients,
     Levels,
+    Scores,
+    Squares,
     StepRows,
 )
+from onedraw.methods.noisy_moments import MEAN_STEPS
 from onedraw.models.moments.measured import Layout
 
 RESPONSES = [Response("label"), Response("classes", 3), Response("count", 1, 8.0), Response("number", 1, 4.0)]
@@ -130,7 +133,7 @@ def temperature_departures(
     bound = problem.sizes.temperature_bound
     fine = vector_steps(bound, problem.n)
     weights, temperatures = weights_of(problem, where, slopes), np.array([0.0, 0.1, 0.4, 0.9, 1.5])
-    public = bound, fine, 0.8, temperatures, *weights, intercepts
+    public = bound, fine, 0.8, temperatures, *weights, intercepts, -0.3 * intercepts
     seen = [whole(rows, of(problem.response), *public) for rows in pair]
     moved = distance(*seen) > Fraction(temperature_sensitivity(bound)) ** 2 * Fraction(fine) ** 2
     ends = [np.cumsum(np.array(one, dtype=object)) for one in seen]
@@ -241,7 +244,50 @@ def test_sums_by_code_are_those_of_the_matrix_product() -> None:
     assert gradient_shares(problem, where, rows, slopes, intercepts)[0] == total.tolist()
 
 
+def test_squares_of_counts_move_by_one_and_no_farther() -> None:
+    response, rng = Response("count", 1, 8.0), np.random.default_rng(15)
+    problem = problem_of(Layout(3), response, 1.0, 10)
+    values = [*(record(rng, Layout(3), response)[1] for _ in range(8)), *np.array([[1e308], [-1e308], [np.nan], [2.0]])]
+    seen = [whole(coded(problem, np.ones((1, 4)), y), Squares(response), MEAN_STEPS) for y in values]
+    assert min(seen) == [0]
+    assert max(seen) == [MEAN_STEPS]
+    assert [MEAN_STEPS // 16] in seen
+
+
+def score_departures(rng: np.random.Generator, rounds: int, of: Any = Scores) -> set[str]:
+    """Return whether a score leaves its bound, at usual and at absurd slopes."""
+    found: set[str] = set()
+    for number in range(rounds):
+        layout, n = LAYOUTS[number % len(LAYOUTS)], int(rng.choice([10, 10**6, 2**31 - 1]))
+        problem = problem_of(layout, RESPONSES[0], 1.0, n)
+        where = spread(rng, problem)
+        public = where.center[problem.places], where.scale[problem.places], problem.lattice.row, where.squares
+        rows = coded(problem, *record(rng, layout, RESPONSES[0])).read_as(StepRows(), *public)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = rng.standard_normal((layout.columns, 1)) * ODD[rng.integers(len(ODD))]
+        fine = vector_steps(2.0, n)
+        check_room(n, of(RESPONSES[0]), 2.0, fine)
+        seen = whole(rows, of(RESPONSES[0]), 2.0, fine, 0.37, *weights_of(problem, where, slopes), slopes[:1, 0])
+        found |= {"a score leaves its bound"} if abs(seen[0]) > 2.0 * fine else set()
+    return found
+
+
+def test_scores_stay_in_their_bound() -> None:
+    assert score_departures(np.random.default_rng(16), 40) == set()
+
+
 # Planted faults
+
+
+class ScoresUncut(Scores):
+    """The planted fault: scores are cut at four times their bound."""
+
+    def block(self, *given: Any) -> Any:
+        return super().block(*given[:5], 4.0 * given[5], *given[6:])
+
+
+def test_scores_that_are_not_cut_are_caught() -> None:
+    assert score_departures(np.random.default_rng(16), 40, ScoresUncut) == {"a score leaves its bound"}
 
 
 class Unclipped(Gradients):

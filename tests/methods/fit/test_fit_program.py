@@ -1,4 +1,4 @@
-"""The program of averaged steps on neighboring tables, on odd records, and beside an oracle in plain NumPy."""
+"""The program of averaged steps on neighboring tables, on odd records, and beside an oracle in plain NumPy (run.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import onedraw as od
 from onedraw.audit.cases import replay_steps
 from onedraw.data import sums as data_sums
-from onedraw.mechanisms import calibrate
+from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import run as running
 from onedraw.methods.fit.coordinates import centre_of
@@ -22,7 +22,7 @@ from onedraw.methods.fit.sizes import stages_of
 from onedraw.plans import Plan
 from onedraw.samplers import seeded_generator
 
-from .cases import KINDS, model_of, plan_of, run, table_of
+from .cases import CLASSES, KINDS, LABELS, MORE, model_of, plan_of, run, table_of
 from .plain import Deviates, Plain
 
 N = 8000
@@ -107,14 +107,19 @@ def names_of(plan: Plan) -> list[str]:
 
 def ends(kind: str, side: int) -> Any:
     """Return a response at one end of what is declared."""
-    return {"label": int(side > 0), "count": 8.0 * (side > 0)}.get(kind, 4.0 * side)
+    if kind == "classes":
+        return CLASSES[0 if side > 0 else -1]
+    if kind.endswith("count"):
+        return 8.0 * (side > 0)
+    return int(side > 0) if kind in LABELS else 4.0 * side
 
 
 # Neighbors
 
 
-@pytest.mark.parametrize("records", [1, 2, 4])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "records"), [*((kind, records) for kind in KINDS for records in (1, 2, 4)), *((kind, 2) for kind in MORE)]
+)
 def test_neighbors_move_every_sum_within_its_sensitivity(kind: str, records: int) -> None:
     plan = plan_of(kind, N, od.ApproxDP(2.0, 1e-5), records=records)
     X, y = table_of(kind, N)
@@ -127,6 +132,7 @@ def test_neighbors_move_every_sum_within_its_sensitivity(kind: str, records: int
     assert max(found) <= 1.0 + 1e-12
     assert found[0] > 0.9  # opposite corners are as far apart as the mean allows
     rows = "moments", "design", "early", "step"
+    assert kind != "classes" or found[0] == pytest.approx(1.0, abs=1e-6), "the class shares move by √2"
     assert min(moved for moved, name in zip(found, names_of(plan), strict=True) if name in rows) > 0.0
 
 
@@ -136,14 +142,14 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
 def test_odd_records_change_nobody_else_s_share(kind: str) -> None:
     plan = plan_of(kind, N, od.ApproxDP(2.0, 1e-5))
     X, y = table_of(kind, N)
     for row, response in ODD:
         rows, responses = X.astype(object), y.astype(object)
         rows[7] = row
-        responses[7] = response if kind != "label" else y[7]
+        responses[7] = response if kind not in LABELS else y[7]
         assert max(departures(plan, [(X, y), (rows, responses)])) <= 1.0 + 1e-12
 
 
@@ -175,10 +181,11 @@ def test_records_that_enter_the_coordinates_are_caught(monkeypatch: pytest.Monke
 # What runs
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_program_does_what_its_plan_declares(kind: str) -> None:
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
+def test_program_does_what_its_plan_declares(kind: str, prior: bool) -> None:
     """On a table of its own size, beside sums in plain NumPy."""
-    plan = plan_of(kind, N, od.ApproxDP(2.0, 1e-5))
+    plan = plan_of(kind, N, od.ApproxDP(2.0, 1e-5), prior=prior)
     assert replay_steps(plan, [table_of(kind, N)]) == []
 
 
@@ -190,14 +197,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [*((kind, option) for kind in KINDS for option in OPTIONS), *((kind, "no intercept and a norm") for kind in MORE)],
+)
 def test_options_run_and_give_an_estimate(option: str, kind: str) -> None:
     options = {"n": N, "budget": od.ApproxDP(2.0, 1e-5), **OPTIONS[option]}
     plan = plan_of(kind, **options)
     result = run(plan, table_of(kind, plan.n))
     assert np.isfinite(result.estimate).all()
-    assert len(result.estimate) == 2 + plan.model.features.intercept
+    outputs = len(CLASSES) if kind == "classes" else 1
+    assert len(result.estimate) == outputs * (2 + plan.model.features.intercept)
     assert np.isfinite(result.standard_errors[result.given]).all()
     assert replay_steps(plan) == []
 
@@ -220,30 +230,37 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
 def test_no_table_makes_a_fit_fail(kind: str) -> None:
     plan = plan_of(kind, N, od.ApproxDP(2.0, 1e-5))
     for X, y in TABLES.values():
-        result = run(plan, (X, y.astype(int) if kind == "label" else y))
+        result = run(plan, (X, read_as(kind, y)))
         assert np.isfinite(result.estimate).all()
         assert np.isfinite(result.standard_errors[result.given]).all()
         assert result.limited >= 0.0
 
 
+def read_as(kind: str, y: np.ndarray) -> np.ndarray:
+    """Return responses 0 and 1 as a kind has them."""
+    if kind == "classes":
+        return np.array(CLASSES)[y.astype(int)]
+    return y.astype(int) if kind in LABELS else y
+
+
 # Passes
 
 
-@pytest.mark.parametrize(("kind", "n"), [*((kind, N) for kind in KINDS), ("number", 400)])
+@pytest.mark.parametrize(("kind", "n"), [*((kind, N) for kind in (*KINDS, *MORE)), ("number", 400)])
 def test_every_table_takes_the_same_passes(kind: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 400 records the response's mean is measured alone, for one more pass."""
     plan, passes = plan_of(kind, n, od.ApproxDP(2.0, 1e-5) if n == N else SCARCE), []
-    assert (plan.parameters["level_noise"] > 0.0) == (n == 400)
+    assert (plan.parameters["level_noise"] > 0.0) == (n == 400 or kind == "classes")
     true = data_sums.Blocks.sum
     monkeypatch.setattr(data_sums.Blocks, "sum", lambda *asked: passes.append(1) or true(*asked))
     for table in (table_of(kind, N), TABLES["separable"], TABLES["all rows equal"]):
         passes.clear()
         X, y = (part[:n] for part in table)
-        run(plan, (X, y.astype(int) if kind == "label" else y))
+        run(plan, (X, y if y.dtype.kind == "U" else read_as(kind, y)))
         assert len(passes) == FitBySteps().passes(plan)
 
 

@@ -1,4 +1,4 @@
-"""What averaged steps promise: the composition of every noised sum, worked out again; less noise is refused or caught."""
+"""What averaged steps promise: the composition of every noised sum, worked out again; less noise is refused or caught (mechanism.py, sizes.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dp_accounting.rdp import RdpAccountant
 
 import onedraw as od
 from onedraw.errors import CertificateRejected, InvalidModel, OnedrawError, PromiseRefused, UnsupportedBudget
-from onedraw.mechanisms import calibrate, plan_from_dict
+from onedraw.methods import calibrate, plan_from_dict
 from onedraw.methods.fit import AveragedSteps, mechanism, sizes
 from onedraw.methods.fit.mechanism import promise_of
 from onedraw.methods.fit.run import FitBySteps
@@ -23,7 +23,7 @@ from onedraw.methods.fit.sizes import Setting, StepNumbers, stages_of
 from onedraw.models import HuberRegression, Logistic, Softmax
 from onedraw.plans import Plan
 
-from .cases import BUDGET, KINDS, model_of, plan_of
+from .cases import BUDGET, KINDS, MORE, model_of, plan_of
 
 EARLY, FULL, COUNTS = 12, 30, 3
 
@@ -34,10 +34,11 @@ def ratios(plan: Plan) -> dict[str, tuple[float, int]]:
     k = plan.request.records_per_person
     categories = plan.mechanism.categories  # type: ignore[attr-defined]
     coded = sum(stop - start for start, stop in categories)
+    classes = isinstance(plan.model, Softmax)
     box = 4.0 if features.data_norm is not None else 4.0 * (features.count - coded) + 2.0 * len(categories)
     moved = {
-        "level": (2.0, 1),
-        "mean": (math.sqrt(box + 4.0), 1),
+        "level": (math.sqrt(2.0) if classes else 2.0, 1),
+        "mean": (math.sqrt(box if classes else box + 4.0), 1),
         "moments": (math.sqrt(2.0) * numbers["moment_radius"] ** 2, 1),
         "design": (math.sqrt(2.0) * numbers["design_radius"] ** 2, 1),
         "tail": (1.0, COUNTS),
@@ -66,7 +67,9 @@ def is_right(plan: Plan) -> bool:
 
 
 PLANS: dict[str, dict[str, Any]] = {
-    **{kind: {"kind": kind} for kind in KINDS},
+    **{kind: {"kind": kind} for kind in (*KINDS, *MORE)},
+    "a prior": {"kind": "label", "prior": True},
+    "classes without matrices": {"kind": "classes", "columns": 80, "n": 10**6},
     "no intercept": {"kind": "label", "intercept": False},
     "rows with a norm": {"kind": "number", "norm": 3.0},
     "level alone": {"kind": "number", "n": 400, "budget": od.ApproxDP(2.0, 1e-6)},
@@ -86,7 +89,8 @@ def test_promise_is_the_composition_of_its_parts(name: str) -> None:
     assert is_right(plan)
     assert plan.guarantee.promise.implies(plan.budget)
     assert plan_from_dict(plan.to_dict()) == plan
-    assert (plan.parameters["level_noise"] > 0.0) == name.startswith("level alone")
+    assert (plan.parameters["level_noise"] > 0.0) == name.startswith(("level alone", "classes"))
+    assert (plan.parameters["covariance_noise"] == 0.0) == (name == "classes without matrices")
     level, times = ratios(plan).get("level", (0.0, 0))
     assert times * level**2 <= 0.2 * (1.0 + 1e-9) * composed(plan) ** 2, "no more than its largest share"
 
@@ -158,7 +162,6 @@ ROWS: dict[str, Any] = {"features": 2, "bounds": (-1, 1), "prior": od.Gaussian(s
     "model",
     [
         Logistic(**ROWS), Logistic(**ROWS, scaled=True, loss="exp-linear"), HuberRegression(**ROWS, scaled=True, threshold=1.0),
-        Softmax(**ROWS, scaled=True, classes=("a", "b", "c")),
     ],
     ids=lambda model: type(model).__name__,
 )  # fmt: skip
@@ -255,7 +258,7 @@ def test_steps_that_run_and_are_counted_are_as_many(monkeypatch: pytest.MonkeyPa
 def test_no_public_option_breaks_a_plan() -> None:
     """Every combination is planned, derived again, or refused by an error of the package."""
     seen = set()
-    for kind in KINDS:
+    for kind in (*KINDS, *MORE):
         for n in (1, 50, 10**4, 2**31 - 1):
             for budget in (od.ApproxDP(1e-3, 1e-12), od.ApproxDP(1e6, 0.4), od.ZCDP(1e-4)):
                 for options in (

@@ -1,4 +1,4 @@
-"""Levels that few records have: counted with the first one, so that they do not blur the other columns."""
+"""Levels that few records have: counted with the first one, so that they do not blur the other columns (coordinates.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.mechanisms import calibrate
+from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import rare_levels
 from onedraw.models import CountRegression, Gaussian, Logistic, OrdinaryLeastSquares, Quantile

@@ -1,4 +1,4 @@
-"""Why a coefficient has no interval, and how far the estimate depends on far-out records, from what was published."""
+"""Why a coefficient has no interval, and how far the estimate depends on far-out records, from what was published (refusals.py, methods/interval_refusals.py)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from scipy import special
 
 import onedraw as od
-from onedraw.mechanisms import calibrate
+from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.coordinates import first_of, where_of
 from onedraw.methods.fit.refusals import dependence_words
+from onedraw.methods.interval_refusals import refusal_line, refusal_lines, why_refused
 from onedraw.models import Gaussian, Logistic, OrdinaryLeastSquares
 from onedraw.models.normal_estimates import Reason, Refusal
-from onedraw.release.refusals import refusal_line, refusal_lines, why_refused
 
 from .cases import BUDGET, plan_of, run, table_of
 

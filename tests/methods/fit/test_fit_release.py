@@ -1,4 +1,4 @@
-"""Averaged steps as a release: certificate, verification, intervals, predictions and the test of a category."""
+"""Averaged steps as a release: certificate, verification, intervals, predictions and the test of a category (mechanism.py, published.py, result.py)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 import onedraw as od
 from onedraw.audit.cases import case_for, replay_steps
 from onedraw.errors import CertificateRejected, OnedrawError
-from onedraw.mechanisms import Mechanism, PerturbedMode, calibrate, plan_from_dict
+from onedraw.methods import Mechanism, PerturbedMode, calibrate, plan_from_dict
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.run import FitBySteps
+from onedraw.methods.perturbed_mode.run import Fit
 from onedraw.planning import Regression
 from onedraw.release import Release, release, verify
 from onedraw.release.certificate import read_certificate
-from onedraw.samplers import Fit
 from onedraw.samplers.padding import PASSES
 from onedraw.samplers.sampler import Sampler
 

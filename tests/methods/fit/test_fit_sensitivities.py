@@ -1,4 +1,4 @@
-"""A record's share of every sum: an integer vector or a square of one, within the norm that the promise rests on."""
+"""A record's share of every sum: an integer vector or a square of one, within the norm that the promise rests on (sums.py, scores.py)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from onedraw.methods.fit import sums
 from onedraw.methods.fit.run import vector_steps
 from onedraw.methods.fit.scores import score_of
 from onedraw.methods.fit.sums import (  # fmt: skip
+    ClassInformation,
+    ClassShares,
     ClippedScores,
     DesignMoments,
     Information,
@@ -29,7 +31,7 @@ from onedraw.methods.fit.sums import (  # fmt: skip
 from onedraw.models.moments.measured import ColumnSums, Layout, MomentColumns, SecondMoments, cut
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps, held
 
-from .cases import KINDS, model_of
+from .cases import KINDS, MORE, model_of
 
 LAYOUTS = [Layout(2), Layout(4, ((1, 4),)), Layout(2, intercept=False), Layout(2, ball=2.0)]
 ROUNDING = 1 + Fraction(64, 2**53)
@@ -63,12 +65,14 @@ def row(rng: np.random.Generator, layout: Layout) -> np.ndarray:
 
 def response(rng: np.random.Generator, score: Any) -> np.ndarray:
     """Return a response as the model encodes it, mostly at an end."""
+    if score.kind == "classes":
+        return rng.integers(0, score.classes, 1).astype(float)
     numbers = score.kind in ("number", "quantile")
     share = rng.choice([-1.0, 1.0, 1.0, *([0.3, 1e300, -math.inf] if numbers else [1.0])], 1)
     return np.abs(share) * 2.0 * score.scale if score.kind == "count" else share * score.scale
 
 
-def published(rng: np.random.Generator, layout: Layout, odd: bool) -> dict[str, Any]:
+def published(rng: np.random.Generator, layout: Layout, odd: bool, blocks: int = 1) -> dict[str, Any]:
     """Return public numbers of any size."""
 
     def factor() -> Any:
@@ -79,7 +83,7 @@ def published(rng: np.random.Generator, layout: Layout, odd: bool) -> dict[str, 
         return {
             "mean": rng.uniform(-1, 1, d), "root": rng.standard_normal((d, d)) * factor(), "centre": rng.uniform(-1, 1),
             "slopes": rng.standard_normal(d) * factor(), "unit": abs(factor()), "scale": abs(factor()),
-            "theta": rng.standard_normal(layout.width) * factor(), "factor": abs(factor()),
+            "theta": rng.standard_normal(blocks * layout.width) * factor(), "factor": abs(factor()),
             "stretch": rng.standard_normal((layout.width, layout.width)) * factor(),
         }  # fmt: skip
 
@@ -95,14 +99,16 @@ def shares(
     design = (squared, at["mean"], at["root"], at["slopes"], at["centre"], at["unit"], radius)
     step = (radius, at["theta"], at["scale"])
     centre = np.append(at["mean"], at["centre"])
+    level: Any = ClassShares(score.classes) if score.of_classes else ResponseSum()
+    information = ClassInformation(score) if score.of_classes else Information(score)
     return [
         Share(SecondMoments(layout, True), record, (squared, centre, radius), square, True),
-        Share(DesignMoments(layout), record, design, square, True),
+        Share(DesignMoments(layout, score.in_moments), record, design, square, True),
         Share(ClippedScores(score), rows, (fine, *step), vector, False),
         Share(LongScores(score), rows, (vector_steps(1.0, n), *step), Fraction(vector_steps(1.0, n)), False),
-        Share(Information(score), rows, (squared, *step, radius, at["stretch"]), square, True),
+        Share(information, rows, (squared, *step, radius, at["stretch"]), square, True),
         Share(ScoreCovariance(score), rows, (squared, *step, radius, at["stretch"]), square, True),
-        Share(ResponseSum(), record, (2.0**MEAN_BITS,), Fraction(2) ** MEAN_BITS, False),
+        Share(level, record, (2.0**MEAN_BITS,), Fraction(2) ** MEAN_BITS, False),
     ]
 
 
@@ -137,11 +143,12 @@ def departures(
     ``fault`` only makes a score another one to the compiler: a planted fault is not in what was compiled before.
     """
     found: list[str] = []
-    scores = [score_of(model_of(kind)), score_of(model_of(kind, **EXTREMES))]
+    robust = kind.startswith("robust")
+    scores = [score_of(model_of(kind), robust=robust), score_of(model_of(kind, **EXTREMES), robust=robust)]
     scores = [replace(score, information=score.information + fault) for score in scores]
     for number in range(rounds):
         score, layout = scores[number % 2], layouts[number % len(layouts)]
-        at, radius = published(rng, layout, odd), float(10.0 ** rng.uniform(-2, 3))
+        at, radius = published(rng, layout, odd, score.blocks), float(10.0 ** rng.uniform(-2, 3))
         n = int(rng.choice([1, 10**6, 2**31 - 1]))
         pair = [shares(rng, layout, score, at, radius, n) for _ in range(2)]
         for first, second in zip(*pair, strict=True):
@@ -149,26 +156,28 @@ def departures(
             for values in seen:
                 if squared_norm(values, first.squares) > first.largest**2 * ROUNDING:
                     found.append(f"{name} is too long")
-                if first.squares and not is_square(values):
+                if first.squares and name != "ClassInformation" and not is_square(values):
                     found.append(f"{name} is no square")
                 if name == "LongScores" and values[0] not in (0, int(first.public[0])):
                     found.append("LongScores counts no whole records")
             moved = squared_norm([a - b for a, b in zip(*seen, strict=True)], first.squares)
-            apart = {"LongScores": 1}.get(name, 2 if first.squares else 4)
+            apart = {"LongScores": 1, "ClassShares": 2}.get(name, 2 if first.squares else 4)
             if moved > apart * first.largest**2 * ROUNDING:
                 found.append(f"{name} moves too far")
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
 def test_shares_keep_their_norms_at_usual_coordinates(kind: str) -> None:
-    layouts = LAYOUTS[:2] if kind == "count" else LAYOUTS  # its incomplete gamma function takes long to compile
+    layouts = (
+        LAYOUTS if kind in KINDS and kind != "count" else LAYOUTS[:2]
+    )  # its incomplete gamma function takes long to compile
     assert departures(np.random.default_rng(5), kind, 16, odd=False, layouts=layouts) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
 def test_shares_keep_their_norms_at_absurd_coordinates(kind: str) -> None:
-    layouts = LAYOUTS[:2] if kind == "count" else LAYOUTS
+    layouts = LAYOUTS if kind in KINDS and kind != "count" else LAYOUTS[:2]
     assert departures(np.random.default_rng(6), kind, 24, odd=True, layouts=layouts) == []
 
 

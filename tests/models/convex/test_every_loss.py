@@ -1,4 +1,4 @@
-"""Every convex loss and model: what it states of a record, against a numerical supremum over records and parameters."""
+"""Every convex loss and model: what it states of a record, against a numerical supremum over records and parameters (losses.py, number_losses.py)."""
 
 from __future__ import annotations
 

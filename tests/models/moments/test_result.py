@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.mechanisms import Moments, calibrate, moments
+from onedraw.methods import Moments, calibrate
+from onedraw.methods.moments import mechanism as moments
+from onedraw.methods.moments.run import measure_all
 from onedraw.models import Columns
 from onedraw.models.moments.result import MomentsResult
-from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise
 
 PAIRS = np.tril_indices(3, -1)

@@ -18,7 +18,7 @@ from scipy import stats
 
 import onedraw as od
 from onedraw.errors import ExactnessRefused, InvalidModel, UnsupportedBudget
-from onedraw.mechanisms import plan_from_dict
+from onedraw.methods import plan_from_dict
 from onedraw.models import (
     BetaTarget,
     BinaryRegression,

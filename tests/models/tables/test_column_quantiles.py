@@ -9,10 +9,11 @@ import pytest
 
 import onedraw as od
 from onedraw.data import Schema, read
-from onedraw.mechanisms import ExponentialQuantiles, calibrate
+from onedraw.methods import ExponentialQuantiles, calibrate
+from onedraw.methods.quantiles.run import RankSelection
 from onedraw.models import ColumnQuantiles
 from onedraw.models.tables.column_quantiles import PlaceCounts, spread_below, spread_place
-from onedraw.samplers import RankSelection, seeded_generator
+from onedraw.samplers import seeded_generator
 from tests.data.cases import Parted
 
 LAST = [1, 9, 2**16, 10**7, 2**31 - 1, 2**31, 2**32]

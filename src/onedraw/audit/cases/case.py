@@ -21,8 +21,9 @@ import numpy as np
 from onedraw import audit, samplers
 from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
-from onedraw.mechanisms import BetaDivergence, Gibbs
-from onedraw.plans import Plan, calibrate
+from onedraw.methods import BetaDivergence, Gibbs
+from onedraw.methods.base import calibrate
+from onedraw.plans import Plan
 from onedraw.privacy import ApproxDP, Promise, PureDP
 
 LogDensity = Callable[[Array], Array]

@@ -11,11 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from onedraw import mechanisms
+from onedraw import methods
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import Plan
-from onedraw.methods.clipped_gradients import ClippedGradients
-from onedraw.methods.fit import AveragedSteps
+from onedraw.methods import Plan
 from onedraw.models import FAMILIES, ConjugateModel, ConvexModel
 from onedraw.privacy import Promise
 
@@ -53,35 +51,35 @@ BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
         finite.two_candidates, chains.logistic_paths, partial(fits.fits_of, "logistic"), partial(measured.measured_cases, "logistic"),
         partial(steps.steps_of, "logistic"), partial(clipped.clipped_of, "logistic"),
     ),
-    "hinge": (partial(convex.rule_cases, "hinge"), chains.hinge_paths, partial(fits.fits_of, "hinge")),
+    "hinge": (partial(convex.rule_cases, "hinge"), chains.hinge_paths, partial(fits.fits_of, "hinge"), partial(steps.steps_of, "hinge")),
     "huber": (partial(convex.rule_cases, "huber"),),
     "least-squares": (partial(convex.rule_cases, "least-squares"), partial(steps.steps_of, "least-squares"), partial(clipped.clipped_of, "least-squares")),
     "gaussian": (divergence.gaussian_cases,),
     "log-cosh": (partial(fits.fits_of, "log-cosh"), partial(measured.measured_cases, "log-cosh")),
     "quantile": (partial(fits.fits_of, "quantile"), partial(steps.steps_of, "quantile")),
     "counts": (partial(fits.fits_of, "counts"), partial(steps.steps_of, "counts"), partial(clipped.clipped_of, "counts")),
-    "classes": (partial(fits.fits_of, "classes"), partial(clipped.clipped_of, "classes")),
+    "classes": (partial(fits.fits_of, "classes"), partial(steps.steps_of, "classes"), partial(clipped.clipped_of, "classes")),
 }  # fmt: skip
 """Model → the functions that make its cases from a budget."""
 
 CASES: Mapping[type, Callable[[Plan], Case]] = {
-    mechanisms.Candidates: finite.candidate_case,
-    mechanisms.AddedNoise: noise.noise_case,
-    mechanisms.CenteredNoise: noise.noise_case,
-    mechanisms.ExponentialChoice: finite.choice_case,
-    mechanisms.ExponentialQuantiles: quantiles.selection_case,
-    mechanisms.PerturbedMode: fits.fit_case,
-    AveragedSteps: steps.steps_case,
-    ClippedGradients: clipped.clipped_case,
-    mechanisms.Moments: moments.moments_case,
-    mechanisms.Measured: measured.measured_case,
-    mechanisms.BetaDivergence: divergence.divergence_case,
-    mechanisms.NoisyGradient: convex.path_case,
-    mechanisms.BarkerPath: chains.step_case,
+    methods.Candidates: finite.candidate_case,
+    methods.AddedNoise: noise.noise_case,
+    methods.CenteredNoise: noise.noise_case,
+    methods.ExponentialChoice: finite.choice_case,
+    methods.ExponentialQuantiles: quantiles.selection_case,
+    methods.PerturbedMode: fits.fit_case,
+    methods.AveragedSteps: steps.steps_case,
+    methods.ClippedGradients: clipped.clipped_case,
+    methods.Moments: moments.moments_case,
+    methods.Measured: measured.measured_case,
+    methods.BetaDivergence: divergence.divergence_case,
+    methods.NoisyGradient: convex.path_case,
+    methods.BarkerPath: chains.step_case,
     ConjugateModel: conjugate.conjugate_case,
     ConvexModel: convex.predictor_case,
 }
-"""Mechanism → the case of its plans; of the others by the kind of model."""
+"""Mechanism → the case of its plans; of the others by the kind of model. A mechanism of another package brings its own (`audit_case`)."""
 
 YARDSTICK = "randomised-response"
 
@@ -119,9 +117,13 @@ def every_case(budget: Promise) -> list[Any]:
 
 def case_for(plan: Plan) -> Case:
     """The case of a plan, on the worst pair that is known for it; `WrongCall` where there is none."""
+    own = plan.mechanism.audit_case(plan)
+    if own is not None:
+        checked: Case = own
+        return checked
     for kind, build in (*baselines.CASES.items(), *CASES.items()):
         if isinstance(plan.mechanism, kind) or isinstance(plan.model, kind):
-            return build(plan if kind is mechanisms.Candidates else one_draw(plan))
+            return build(plan if kind is methods.Candidates else one_draw(plan))
     raise no_formula(f"the mechanisms of its list, not {type(plan.mechanism).__name__} of", plan.model)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array, Integers
-from onedraw.mechanisms.chain_kernel import ChainRecords, Kernel, PublicStep
+from onedraw.methods.private_chain.kernel import ChainRecords, Kernel, PublicStep
 from onedraw.models.public_directions import PublicDirections
 from onedraw.plans import Plan
 

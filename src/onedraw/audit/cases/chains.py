@@ -18,8 +18,8 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array
-from onedraw.mechanisms import BarkerPath, Plan
-from onedraw.mechanisms.chain_kernel import Kernel
+from onedraw.methods import BarkerPath, Plan
+from onedraw.methods.private_chain.kernel import Kernel
 from onedraw.models import Gaussian, Hinge, Logistic
 from onedraw.privacy import Promise, RenyiDP
 

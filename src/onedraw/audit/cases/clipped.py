@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy import special
 
 from onedraw import models
 from onedraw.arrays import Array, Integers
-from onedraw.mechanisms import Plan
+from onedraw.methods import Plan
 from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.clipped_gradients.coordinates import Coordinates, coordinates_of
 from onedraw.methods.clipped_gradients.result import ClippedResult, Published, Start
@@ -47,7 +47,7 @@ ROUNDING = 4.0
 
 
 class Sum(NamedTuple):
-    """One noised sum as proof.md declares it."""
+    """One noised sum as methods/clipped_gradients/proof.md declares it."""
 
     name: str
     noise: float
@@ -113,11 +113,18 @@ class DeclaredGradients(Declared):
         own = raw * np.minimum(1.0, numbers["intercept_bound"] / np.maximum(size, 1e-300))[:, None]
         return (z.T @ shortened).ravel(), np.asarray(own.sum(axis=0))
 
+    def of_center(self, found: ClippedResult) -> Array:
+        """Return Σ of scores beyond the level's, in units of their standard deviation and cut."""
+        bound = self.plan.parameters["center_bound"]
+        moved = found.published.intercepts - found.start.scores
+        scores = ((self.columns - found.where.center) / found.where.scale) @ found.slopes + moved
+        return np.asarray(np.clip(scores / found.deviation, -bound, bound).sum(axis=0))
+
     def of_temperature(self, found: ClippedResult) -> Array:
         """Return Σ of the first derivative in the temperature, and of its increases."""
-        bound, level = self.plan.parameters["temperature_bound"], found.published.intercepts
+        bound, level = self.plan.parameters["temperature_bound"], found.line.level
         z = (self.columns - found.where.center) / found.where.scale
-        slopes = z @ found.slopes
+        slopes = z @ found.slopes + found.line.shift
         scale = found.start.unit * found.deviation
         each = [
             np.clip((self.residuals(level + t * slopes) * slopes).sum(axis=1) / scale, -bound, bound)
@@ -140,8 +147,9 @@ def replay_clipped(
 
 def _departures(plan: Plan, declared: DeclaredGradients, recorded: Recorded) -> list[str]:
     sizes, steps = plan.mechanism.stage_sizes(plan), int(plan.parameters["steps"])
-    expected = [sizes[name] for name in ("level", "mean", "spread") if name in sizes]
-    expected += [sizes["slopes"], sizes["intercepts"]] * steps + [sizes["temperature"]]
+    expected = [sizes[name] for name in ("level", "square", "mean", "spread") if name in sizes]
+    expected += [sizes["slopes"], sizes["intercepts"]] * steps
+    expected += [sizes[name] for name in ("center", "temperature") if name in sizes]
     if [len(seen) for seen, *_ in recorded.sums] != expected or recorded.reals:
         return ["other parts ran than the plan's"]
     found = []
@@ -163,8 +171,9 @@ def declared_sums(plan: Plan, declared: DeclaredGradients, recorded: Recorded) -
         return next(answers)
 
     level = add("level", declared.response.sum(axis=0)) / n
+    square = add("square", (declared.response**2).sum(axis=0)) / n if numbers.get("square_noise") else None
     mean, spread = _declared_scales(declared, add, n) if numbers["mean_noise"] else (None, None)
-    where, start = coordinates_of(problem, mean, spread), Start.of(problem, level)
+    where, start = coordinates_of(problem, mean, spread), Start.of(problem, level, square)
     longest = 1.0 + float(np.linalg.norm((declared.columns - where.center) / where.scale, axis=1).max())
 
     def gradient(slopes: Array, intercepts: Array) -> tuple[Array, Array]:
@@ -173,9 +182,11 @@ def declared_sums(plan: Plan, declared: DeclaredGradients, recorded: Recorded) -
         return add("slope", of_slopes, size * longest).reshape(slopes.shape), add("intercept", own, size)
 
     path = descend(problem, start.scores, start.unit, gradient)
-    published = Published(level, mean, spread, path.slopes.ravel(), path.intercepts, np.zeros(0))
+    published = Published(level, square, mean, spread, path.slopes.ravel(), path.intercepts, None, np.zeros(0))
     result = ClippedResult(problem, published)
     size = longest * (1.0 + float(np.abs(path.slopes).sum())) / (start.unit * result.deviation)
+    if numbers.get("center_noise"):
+        result = ClippedResult(problem, replace(published, center=add("center", declared.of_center(result), size) / n))
     add("temperature", declared.of_temperature(result), size)
     return found
 
@@ -198,7 +209,7 @@ class ClippedCase(staged.StagedCase):
     """Clipped gradients with the level and scales before and the temperature after them."""
 
     noises: ClassVar[tuple[str, ...]] = tuple(
-        f"{part}_noise" for part in ("level", "mean", "spread", "slope", "intercept", "temperature")
+        f"{part}_noise" for part in ("level", "square", "mean", "spread", "slope", "intercept", "center", "temperature")
     )
 
     @property
@@ -215,11 +226,13 @@ class ClippedCase(staged.StagedCase):
         level, several = LEVELS[type(self.plan.model).__name__], math.sqrt(numbers["steps"])
         return {
             "level": (level, sizes["level"], None),
+            "square": (1.0, 1, None),
             "mean": mean,
             "spread": (spread, free, None),
             # steps have noises of their own: together they move as far as √times one of them
             "slope": (several * 2.0 * numbers["slope_bound"], sizes["slopes"], None),
             "intercept": (several * 2.0 * numbers["intercept_bound"], sizes["intercepts"], None),
+            "center": (2.0 * numbers.get("center_bound", 0.0), 1, None),
             "temperature": (math.sqrt(8.0) * numbers["temperature_bound"], sizes["temperature"], None),
         }
 

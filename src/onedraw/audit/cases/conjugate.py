@@ -1,7 +1,7 @@
 """Posteriors of conjugate families, written down again: Geumlek, Song, Chaudhuri (NIPS 2017), Algorithms 1 to 3.
 
 The posterior parameter is η₀/m + r·Σ(S(x_i), 1). The worst neighbours have n − 1 records at one extreme of S and move
-the last one from an extreme to another (mathematics.md §3); on them the promised Rényi curve is attained order by
+the last one from an extreme to another (methods/exponential_family/proof.md); on them the promised Rényi curve is attained order by
 order, and Gaussian DP exactly. Quadrature runs in a coordinate v with z = centre + scale·sinh(v), z the log-odds or the
 logarithm of the draw: near λ* a Rényi integral has tails that reach to z = −500, and there they fit between −10 and 10.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from onedraw import audit
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.mechanisms import Concentrated, Diffused, Direct, Gibbs, Plan, calibrate
+from onedraw.methods import Concentrated, Diffused, Direct, Gibbs, Plan, calibrate
 from onedraw.models import ConjugateModel, Law, distributions
 from onedraw.models.conjugate.family import Move
 from onedraw.privacy import Promise

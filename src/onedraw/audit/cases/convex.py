@@ -25,7 +25,7 @@ from scipy import special
 
 from onedraw.arrays import Array, Mask
 from onedraw.errors import WrongCall
-from onedraw.mechanisms import Gibbs, NoisyGradient, Plan
+from onedraw.methods import Gibbs, NoisyGradient, Plan
 from onedraw.models import ConvexLoss, Gaussian, Hinge, HuberRegression, LeastSquares, Logistic
 from onedraw.privacy import Promise
 

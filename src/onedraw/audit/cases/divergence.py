@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array
-from onedraw.mechanisms import BetaDivergence, Plan
+from onedraw.methods import BetaDivergence, Plan
 from onedraw.models import BinaryRegression, Gaussian, GaussianRegression, Logistic, NormalInverseGamma
 from onedraw.privacy import Promise
 

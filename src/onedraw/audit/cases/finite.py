@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array
-from onedraw.mechanisms import Candidates, ExponentialChoice, Gibbs, Plan, calibrate
+from onedraw.methods import Candidates, ExponentialChoice, Gibbs, Plan, calibrate
 from onedraw.models import BinaryRegression, Gaussian, Logistic
 from onedraw.models.tables.scores import LOSS_STEPS, Losses, ModelChoice
 from onedraw.privacy import Promise, PureDP

@@ -2,7 +2,7 @@
 
 **The replay.** The theorem is about weighted sums, a minimum found to a tolerance, and noises of stated sizes.
 `replay_fit` runs the program on two neighbouring tables while it writes down every sum that was handed to the noise and
-every noise that came back, and computes each of them a second time, in plain NumPy, from the formulas of mathematics-3:
+every noise that came back, and computes each of them a second time, in plain NumPy, from the formulas of privacy/perturbed_mode.md §2:
 Σv, Σx̄x̄ᵀ, the gradient of the perturbed objective at what was found, Σaψzzᵀ, Σa²E[φ'²|x]zzᵀ. A fault that no profile can
 show is seen here: rows shortened where weights are declared change no promise, only the estimate.
 """
@@ -20,10 +20,10 @@ from scipy import special, stats
 
 from onedraw import models
 from onedraw.arrays import Array
-from onedraw.mechanisms import PerturbedMode, Plan
+from onedraw.methods import PerturbedMode, Plan
+from onedraw.methods.perturbed_mode.run import Stages
 from onedraw.models.fit.problem import Coordinates, coordinates
 from onedraw.privacy import Promise
-from onedraw.samplers.fit import Stages
 from onedraw.samplers.noise import Noise as Drawn
 
 from . import staged
@@ -161,7 +161,7 @@ def replay_fit(
     found: list[str] = []
     problem, numbers, loss = plan.mechanism.problem(plan), plan.parameters, slope_of(plan.model)
     for records in neighbours(plan) if tables is None else tables:
-        recorded = Recorded(noise(np.random.default_rng(seed), pure=problem.pure))
+        recorded = Recorded(noise(np.random.default_rng(seed), pure=True))
         published = program(plan.mechanism.target(plan, plan.model.summarise(records)), recorded).run()
         declared, where = Declared(plan, records), coordinates(problem, published)
         bend = math.sqrt(max(loss.most, loss.information)) * numbers["row_bound"]
@@ -213,10 +213,10 @@ def _response(model: Any, index: int) -> Any:
 
 STAGES = ("mean", "moments", "mode", "information", "variability", "closing")
 
-LONGEST = "opposite rows, both where slopes are steepest: the longest corner, and nothing else, is left of the promise"
+LONGEST = "opposite rows, both where slopes are steepest: their pull, and nothing else, is left of the promise"
 HELD = "the theorem pays for the volume of all classes; the law is that of one direction, the others being held fast"
-BENT = "volume costs κ at every corner in the theorem, in the law only where a record bends"
-STEEP = "a record of this loss bends where it is steepest: volume and longest corner meet in one place"
+BENT = "volume costs κ everywhere in the theorem, in the law only where a record bends"
+STEEP = "a record of this loss bends where it is steepest: volume and the longest pull meet in one place"
 
 
 @dataclass(frozen=True)
@@ -228,13 +228,17 @@ class FitCase(staged.StagedCase):
 
     noises: ClassVar[tuple[str, ...]] = tuple(f"{stage}_noise" for stage in STAGES)
 
+    @property
+    def pure(self) -> bool:
+        return True
+
     def replayed(self) -> tuple[str, ...]:
         return tuple(replay_fit(self.plan))
 
     def others(self, pair: Pair, numbers: Mapping[str, float]) -> list[Law]:
         if "mode" not in self.stages:
             return []
-        noise, loss = Noise(numbers["mode_noise"], self._mode_size, self.pure), slope_of(self.plan.model)
+        noise, loss = Noise(numbers["mode_noise"], self._mode_size, True), slope_of(self.plan.model)
         return [mode(loss, pair.first, pair.second, row=numbers["row_bound"], ridge=numbers["ridge"], noise=noise)]
 
     def moves(self, numbers: Mapping[str, float]) -> Moves:
@@ -243,13 +247,13 @@ class FitCase(staged.StagedCase):
         size, row = self._mode_size, numbers["row_bound"]
         curvature = loss.most if robust else loss.information
         square = loss.steepest**2 if robust or loss.variability is None else loss.variability
-        if self.pure and model.row_blocks > 1:
+        if model.row_blocks > 1:
             curvature = 1.0 - 1.0 / model.row_blocks  # the trace of diag p − ppᵀ
         found: Moves = {
             "mean": mean,
-            "moments": staged.matrix(numbers["moment_radius"] ** 2, mean[1], pure=self.pure),
-            "information": staged.matrix(curvature * row**2, size, pure=self.pure),
-            "variability": staged.matrix(square * row**2, size, pure=self.pure),
+            "moments": staged.matrix(numbers["moment_radius"] ** 2, mean[1], pure=True),
+            "information": staged.matrix(curvature * row**2, size, pure=True),
+            "variability": staged.matrix(square * row**2, size, pure=True),
             "closing": (2.0 * numbers["tolerance"] / numbers["ridge"], size, None),
         }
         return {stage: found[stage] for stage in found if stage in self.stages}
@@ -264,35 +268,31 @@ class FitCase(staged.StagedCase):
 def fit_case(plan: Plan, *, label: str = "", attained: bool = False, reason: str = BENT) -> FitCase:
     """The case of any plan in stages."""
     slope_of(plan.model)
-    # deviations of the noise from the middle
-    places = (10.0,) if plan.parameters["pure"] else (1.0, 2.0, 3.0, 4.0, 5.0)
-    bent = [Pair(f"opposite rows, one bends at {place:g} deviations", Own(1, place), Own(-1)) for place in places]
-    return FitCase(plan, (Pair("opposite rows, both steep", Own(1), Own(-1)), *bent), reason, attained, label)
+    bent = Pair("opposite rows, one bends at 10 deviations of the noise", Own(1, 10.0), Own(-1))
+    return FitCase(plan, (Pair("opposite rows, both steep", Own(1), Own(-1)), bent), reason, attained, label)
 
 
 def strong_ridge(plan: Plan, times: float = 1e4) -> Plan:
-    """The same plan with so strong a ridge that volume costs nothing."""
-    stronger: Plan = plan.mechanism.plan(plan.request, {**plan.parameters, "ridge": times * plan.parameters["ridge"]})
+    """The same plan with so strong a ridge that volume costs nothing, and a gradient as much larger: a mode found as precisely."""
+    larger = {name: times * plan.parameters[name] for name in ("ridge", "tolerance")}
+    stronger: Plan = plan.mechanism.plan(plan.request, {**plan.parameters, **larger})
     return stronger
 
 
 def fit_cases(model: Any, budget: Promise, *, label: str = "") -> list[Case]:
-    """The fit with all its stages, with Gaussian and with pure noise."""
-    found: list[Case] = []
-    for plan in staged.with_either_noise(
-        partial(PerturbedMode, measured=True, intervals=True), model, budget, n=10_000
-    ):
-        pure = bool(plan.parameters["pure"])
-        steep = pure and bool(slope_of(model).kinks)
-        reason = STEEP if steep else BENT if model.row_blocks == 1 else HELD
-        found.append(fit_case(plan, label=f"{label}all stages{', pure' * pure}", attained=steep, reason=reason))
-    return found
+    """The fit with all its stages."""
+    mechanism, steep = PerturbedMode(measured=True, intervals=True), bool(slope_of(model).kinks)
+    reason = STEEP if steep else BENT if model.row_blocks == 1 else HELD
+    return [
+        fit_case(plan, label=f"{label}all stages", attained=steep, reason=reason)
+        for plan in eligible(mechanism, model, budget, n=10_000)
+    ]
 
 
 def bare_modes(model: Any, budget: Promise, *, label: str = "") -> list[Case]:
-    """The mode alone, with a ridge that makes volume free: the longest corner is all of its promise."""
-    plans = eligible(PerturbedMode(measured=False, intervals=False, pure=False), model, budget, n=10_000)
-    strong = [strong_ridge(plan) for plan in plans if not plan.parameters["pure"]]
+    """The mode alone, with a ridge that makes volume free: the longest pull is all of its promise."""
+    plans = eligible(PerturbedMode(measured=False, intervals=False), model, budget, n=10_000)
+    strong = [strong_ridge(plan) for plan in plans]
     return [fit_case(plan, label=f"{label}mode, strong ridge", attained=True, reason=LONGEST) for plan in strong]
 
 

@@ -2,7 +2,7 @@
 
 A pair moves what a stage publishes along one direction. Across it the noise says nothing if it is Gaussian, and only
 its length ρ counts if it has density ∝ e^{−‖v‖/s} in q numbers: ρ^{q−2}·e^{−√(x² + ρ²)/s}. So a stage is a law on a
-line or on a half-plane. For a sum the pair shifts x. For a perturbed mode (mathematics-3 §2), with w what ridge and
+line or on a half-plane. For a sum the pair shifts x. For a perturbed mode (privacy/perturbed_mode.md §1), with w what ridge and
 other records add,
 
     x = w + (one record's slope)·(its row),        volume 1 + φ''·r²/Λ

@@ -18,7 +18,7 @@ from scipy import special
 from onedraw import models
 from onedraw.arrays import Array
 from onedraw.errors import WrongCall
-from onedraw.models.fit.constants import QUANTILE_WIDTH
+from onedraw.models.convex.regression import QUANTILE_WIDTH
 
 from .case import Pair, no_formula
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from onedraw.mechanisms import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, Plan
+from onedraw.methods import BetaDivergence, Candidates, Gibbs, Measured, NoisyGradient, Plan
+from onedraw.methods.measured import run as program
 from onedraw.models import LogCoshRegression, Logistic
 from onedraw.privacy import Promise
 from onedraw.samplers import default_sampler
-from onedraw.samplers import moments as program
 from onedraw.samplers.noise import Noise
 
 from .case import Case, Pair, cases_of, words

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array
-from onedraw.mechanisms import Moments, Plan
+from onedraw.methods import Moments, Plan
+from onedraw.methods.moments.run import measure_all
 from onedraw.models import Columns
 from onedraw.models.sums.exact_sums import symmetric
 from onedraw.privacy import Promise
-from onedraw.samplers.moments import measure_all
 from onedraw.samplers.noise import Noise
 
 from . import staged

@@ -28,7 +28,7 @@ import numpy as np
 
 from onedraw import audit
 from onedraw.arrays import Array
-from onedraw.mechanisms import AddedNoise, CenteredNoise, Plan, calibrate
+from onedraw.methods import AddedNoise, CenteredNoise, Plan, calibrate
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.tables.category_table import LARGEST
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores

@@ -17,8 +17,8 @@ from scipy import special
 
 from onedraw import audit
 from onedraw.arrays import Array
-from onedraw.mechanisms import ExponentialQuantiles, Plan, calibrate
-from onedraw.mechanisms.quantile_selection import UNITS, Node, quantile_tree
+from onedraw.methods import ExponentialQuantiles, Plan, calibrate
+from onedraw.methods.quantiles.selection import UNITS, Node, quantile_tree
 from onedraw.models import ColumnQuantiles
 from onedraw.privacy import BoundedRange, Promise, PureDP
 

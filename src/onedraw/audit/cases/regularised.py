@@ -22,7 +22,7 @@ from scipy import optimize
 from onedraw import models
 from onedraw.arrays import Array
 from onedraw.baselines.output_perturbation import OutputPerturbation
-from onedraw.mechanisms import Plan
+from onedraw.methods import Plan
 from onedraw.models import Gaussian, HuberisedHinge, HuberRegression, LeastSquares, Logistic
 from onedraw.privacy import Promise, PureDP
 

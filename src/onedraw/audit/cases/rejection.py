@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from onedraw.arrays import Array
-from onedraw.mechanisms import Gibbs, Plan
+from onedraw.methods import Gibbs, Plan
 from onedraw.models import Gaussian, Logistic
 from onedraw.privacy import Promise
 from onedraw.samplers import Perfect, seeded_generator

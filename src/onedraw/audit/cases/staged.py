@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onedraw.arrays import Array, Mask
-from onedraw.mechanisms import Plan
+from onedraw.methods import Plan
 from onedraw.privacy import Promise
 
 from .case import Pair, eligible
@@ -69,7 +69,7 @@ class StagedCase(LawCase):
         found = [
             (distance / numbers[f"{stage}_noise"], entries, rows)
             for stage, (distance, entries, rows) in self.moves(numbers).items()
-            if numbers[f"{stage}_noise"]
+            if numbers.get(f"{stage}_noise")
         ]
         laws = [*(independent(found, pure=self.pure) if found else ()), *self.others(pair, numbers)]
         return Law.together(laws)

@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from onedraw import models
-from onedraw.arrays import Array, Integers
-from onedraw.mechanisms import Plan
+from onedraw.arrays import Array
+from onedraw.methods import Plan
 from onedraw.methods.fit import AveragedSteps
-from onedraw.methods.fit.coordinates import First, Where, centre_of, first_of, where_of
+from onedraw.methods.fit.coordinates import centre_of, first_of, where_of
 from onedraw.methods.fit.effects import stretch_of
 from onedraw.methods.fit.run import Stages
 from onedraw.methods.fit.sizes import choose_factor
@@ -32,23 +31,21 @@ from onedraw.samplers.noise import Noise
 
 from . import staged
 from .case import Case, cases_of
-from .fits import Declared, neighbours
+from .declared_steps import DeclaredSteps, lengths, owners_in
+from .fits import neighbours
 from .staged import EACH_STAGE, Moves, Recorded, lower_triangle, shortened
 
 EARLY, FULL, COUNTS = 12, 30, 3
-"""Steps with half the bound and with the full one, and counts that choose it, as proof.md has them."""
+"""Steps with half the bound and with the full one, and counts that choose it, as methods/fit/proof.md has them."""
 
 FAR = 2.0
 """Times the bound, beyond which scores are counted."""
-
-WINDOW, LARGEST_INFORMATION = 0.5, 4.0
-"""Half-width in which the density at a quantile is counted, and the largest information of a count."""
 
 ATTAINED = "every part is moved as far as its table says: opposite ends of the box, opposite scores, orthogonal rows"
 
 
 class Declares(NamedTuple):
-    """One noised sum as proof.md declares it."""
+    """One noised sum as methods/fit/proof.md declares it."""
 
     name: str
     noise: float
@@ -56,99 +53,6 @@ class Declares(NamedTuple):
     largest: float
     """The largest norm of a vector that is added up, or of a row whose square is."""
     squares: bool
-
-
-@dataclass(frozen=True)
-class DeclaredSteps(Declared):
-    """Every sum of averaged steps on one table."""
-
-    @property
-    def response(self) -> Array:
-        """Return responses in [−1, 1]: numbers over their bound, labels, counts with 0 and the largest at the ends."""
-        model: Any = self.plan.model
-        y = np.asarray(model.summarise(self.records).y, dtype=np.float64)
-        match model:
-            case models.CountRegression(largest=largest):
-                return np.asarray(y * 2.0 / largest - 1.0)
-            case models.Logistic():
-                return y
-        return np.asarray(np.clip(y / model.response_scale, -1.0, 1.0))
-
-    @property
-    def columns(self) -> Array:
-        """Return the measured columns, the response last."""
-        return np.column_stack([self.rows, self.response])
-
-    def design(self, first: First) -> Array:
-        """Return rows of first coordinates and residuals."""
-        z = (self.rows - first.mean[:-1]) @ first.root
-        return np.column_stack([z, (self.response - first.centre - z @ first.slopes) / first.unit])
-
-    def coordinates(self, where: Where) -> Array:
-        """Return the rows that steps read."""
-        z = (self.rows - where.mean) @ where.root
-        return np.column_stack([z, np.ones(len(z))]) if self.plan.model.features.intercept else z
-
-    def scores(self, where: Where, theta: Array, bound: float = math.inf, stretched: Array | float = 1.0) -> Array:
-        """Return R·z·ψ of every record, R = ``stretched``, of classes weighted so that neither could make it longer than ``bound``."""
-        z, model = self.coordinates(where), self.plan.model
-        u = z @ theta
-        match model:
-            case models.CountRegression(largest=largest):
-                psi = (self.response + 1.0) * largest / 2.0 - rates(u, largest)
-            case models.Quantile(level=level):
-                psi = np.where((self.response - where.centre) / where.unit > u, level, level - 1.0)
-            case models.Logistic():
-                psi = self.response * special.expit(-self.response * u)
-            case _:
-                psi = (self.response - where.centre) / where.unit - u
-        along = z * stretched if isinstance(stretched, float) else z @ stretched
-        return np.asarray(along * (self.weights(along, u, bound) * psi / where.score_scale)[:, None])
-
-    def weights(self, z: Array, u: Array, bound: float) -> Array:
-        """Return how much of a record of one of two classes counts; 1 of others."""
-        if not isinstance(self.plan.model, models.Logistic):
-            return np.ones(len(z))
-        longest = _lengths(z) * np.maximum(special.expit(u), special.expit(-u))
-        return np.asarray(np.minimum(1.0, bound / np.maximum(longest, 1e-300)))
-
-    def of_persons(self, where: Where, theta: Array, longest: float, stretched: Array) -> Array:
-        """Return what is squared for the covariance: every record's scores, or the sums of every person's."""
-        scores = np.asarray(
-            np.linalg.solve(stretched, self.scores(where, theta, longest, stretched).T).T, dtype=np.float64
-        )
-        if not self.plan.mechanism.by_person:
-            return scores
-        whose, sums = owners_in(len(scores)), shortened(scores, longest)
-        return np.array([sums[whose == owner].sum(axis=0) for owner in np.unique(whose[whose >= 0])])
-
-    def informing(self, where: Where, theta: Array, bound: float, stretched: Array) -> Array:
-        """Return √w·z of every record."""
-        z, model = self.coordinates(where), self.plan.model
-        u = z @ theta
-        match model:
-            case models.CountRegression(largest=largest):
-                w = np.minimum(np.exp(np.minimum(u, math.log(8.0 * largest))) / where.score_scale, LARGEST_INFORMATION)
-            case models.Quantile():
-                near = np.abs((self.response - where.centre) / where.unit - u) <= WINDOW
-                w = np.where(near, 0.5 / WINDOW, 0.0)
-            case _:
-                w = special.expit(u) * special.expit(-u) * self.weights(z @ stretched, u, bound)
-        return np.asarray(z * np.sqrt(w)[:, None])
-
-
-def owners_in(rows: int) -> Integers:
-    """Return whose the records of a synthetic table are: of seven persons here and there, and of nobody."""
-    places = np.arange(rows)
-    person, somebody = (places * 5) % 7, places % 8 < 7
-    first = [int(np.flatnonzero(somebody & (person == one))[0]) for one in range(7)]
-    return np.where(somebody, np.array(first)[person], -1)
-
-
-def rates(u: Array, largest: int) -> Array:
-    """Return e^u, and from eight times the largest count on the tangent there."""
-    beyond = np.maximum(u - math.log(8.0 * largest), 0.0)
-    return np.asarray(np.exp(u - beyond) * (1.0 + beyond))
 
 
 def replay_steps(
@@ -199,26 +103,26 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
     def squares(name: str, rows: Callable[[], Array], radius: float) -> Array | None:
         return add(name, lambda: lower_triangle(shortened(rows(), radius)), radius, True)
 
-    level = add("level", lambda: np.array([declared.response.sum()]), 1.0, False)
+    level = add("level", lambda: np.asarray(declared.level.sum(axis=0)), 1.0, False)
     level = None if level is None else level / problem.n
     mean = add("mean", lambda: np.asarray(declared.columns.sum(axis=0)), 1.0, False)
     mean = None if mean is None else mean / problem.n
     centre = centre_of(problem, mean, level)
     moments = squares("moments", lambda: declared.columns - centre, numbers["moment_radius"])
     assert moments is not None
-    first = first_of(problem, centre, moments)
+    first = first_of(problem, centre, moments, level)
     design = squares("design", lambda: declared.design(first), numbers["design_radius"])
     where = where_of(problem, first, design)
     counts: list[Array] = []
 
     stretch = stretch_of(problem, where)
-    stretched = np.eye(problem.size) if stretch is None else stretch.matrix
+    stretched = np.eye(problem.layout.width) if stretch is None else stretch.matrix
 
     def scores(theta: Array, bound: float = math.inf) -> Array:
         return declared.scores(where, theta, bound, stretched)
 
     def longer(theta: Array, bound: float) -> Callable[[], Array]:
-        return lambda: np.array([np.sum(_lengths(scores(theta)) > bound)])
+        return lambda: np.array([np.sum(lengths(scores(theta)) > bound)])
 
     def ask(factor: float) -> float:
         answer = add("tail", longer(where.start, factor * numbers["step_bound"]), 1.0, False)
@@ -237,18 +141,21 @@ def declared_sums(plan: Plan, declared: DeclaredSteps, recorded: Recorded) -> li
         most = numbers[f"{name}_bound"]
         answer = add(name, lambda: np.asarray(shortened(scores(theta, most), most).sum(axis=0)), most, False)
         assert answer is not None
-        return np.asarray(np.linalg.solve(stretched, answer))
+        return answer if stretch is None else np.asarray(np.linalg.solve(stretched, answer))
 
     theta = walk(problem, where, gradient).step
     add("count", longer(theta, FAR * numbers["step_bound"]), 1.0, False)
     bound = numbers["step_bound"]
-    squares("information", lambda: declared.informing(where, theta, bound, stretched), numbers["information_radius"])
+    if declared.classes:
+        radius = numbers["information_radius"]
+        shares = lambda: declared.information_of_classes(where, theta, bound, radius)  # noqa: E731
+        add("information", shares, radius, True)
+    else:
+        squares(
+            "information", lambda: declared.informing(where, theta, bound, stretched), numbers["information_radius"]
+        )
     squares("covariance", lambda: declared.of_persons(where, theta, bound, stretched), numbers["covariance_radius"])
     return found
-
-
-def _lengths(rows: Array) -> Array:
-    return np.asarray(np.linalg.norm(rows, axis=1))
 
 
 @dataclass(frozen=True)
@@ -283,15 +190,16 @@ class StepsCase(staged.StagedCase):
         return tuple(replay_steps(self.plan))
 
     def moves(self, numbers: Mapping[str, float]) -> Moves:
-        mean = staged.opposite_ends(self.plan, responses=True)
-        features = self.plan.model.features
-        size = int(features.count) + bool(features.intercept)
+        model = self.plan.model
+        classes = len(model.classes) if isinstance(model, models.Softmax) else 0
+        mean = staged.opposite_ends(self.plan, responses=not classes)
+        size = (int(model.features.count) + bool(model.features.intercept)) * max(1, classes - 1)
 
         def squares(radius: str, rows: int) -> tuple[float, int, int | None]:
             return staged.matrix(numbers[radius] ** 2, rows, pure=False)
 
         return {
-            "level": (2.0, 1, None),
+            "level": (math.sqrt(2.0), classes, None) if classes else (2.0, 1, None),
             "mean": mean,
             "moments": squares("moment_radius", mean[1]),
             "design": squares("design_radius", mean[1]),
@@ -317,6 +225,8 @@ MODELS: dict[str, Any] = {
     "least-squares": models.OrdinaryLeastSquares(**ROWS, response_bound=2.0),
     "quantile": models.Quantile(**ROWS, level=0.8, response_bound=2.0),
     "counts": models.CountRegression(**ROWS, largest=5),
+    "hinge": models.HuberisedHinge(**ROWS, width=0.5),
+    "classes": models.Softmax(**ROWS, classes=("a", "b", "c")),
 }
 
 
@@ -329,4 +239,5 @@ def steps_of(name: str, budget: Promise) -> list[Case]:
     found = [(AveragedSteps(), "")]
     if name == BY_PERSON:
         found += [(AveragedSteps(persons=True), "by person"), (AveragedSteps(effects=(0,)), "an effect of interest")]
+        found += [(AveragedSteps(robust=True), "a robust line"), (AveragedSteps(prior=True), "a declared prior")]
     return cases_of(steps_case, [(label, mechanism, MODELS[name]) for mechanism, label in found], budget, n=10_000)

@@ -26,7 +26,7 @@ from scipy import special
 from onedraw import models
 from onedraw.arrays import Array
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation
-from onedraw.mechanisms import Plan
+from onedraw.methods import Plan
 from onedraw.models import Gaussian, HuberisedHinge, Logistic
 from onedraw.privacy import Promise
 

@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.mechanisms.fits import layout_of
-from onedraw.mechanisms.stages import Categories, check_lattice, largest_total, stage_ratios, together
+from onedraw.methods.base import Mechanism
+from onedraw.methods.fits import layout_of
+from onedraw.methods.stages import Categories, check_lattice, largest_total, stage_ratios, together
 from onedraw.models.sums import exact_sums
-from onedraw.plans import Mechanism, Plan, Request, fixed_in_advance
+from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Provenance, PureDP
 
 from .coordinates import Problem
@@ -72,7 +73,8 @@ class ClippedGradients(Mechanism):
         return self._plan(request, setting, numbers_for(setting, total))
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
-        return self._plan(request, self.problem_setting(request), ClippedNumbers.from_dict(parameters, NAME))
+        numbers = ClippedNumbers.from_dict(parameters, NAME)
+        return self._plan(request, self.problem_setting(request), numbers, numbers.named_as(parameters))
 
     def problem_setting(self, request: Request) -> Setting:
         """Return what the sizes depend on; refuse what clipped gradients do not estimate."""
@@ -93,7 +95,16 @@ class ClippedGradients(Mechanism):
         sensitivity = response.sensitivity
         return Setting(layout, response.kind, response.outputs, sensitivity, request.n, request.records_per_person)
 
-    def _plan(self, request: Request, setting: Setting, numbers: ClippedNumbers) -> Plan:
+    def _plan(
+        self, request: Request, setting: Setting, numbers: ClippedNumbers, stated: dict[str, float] | None = None
+    ) -> Plan:
+        unfit = (numbers.square_noise and setting.kind != "count") or (
+            numbers.center_noise and not setting.is_centered_last
+        )
+        if unfit:  # their sensitivities are those of one number
+            raise PromiseRefused(
+                f"{NAME} measure the square of counts and the mean score of two classes, and of nothing else."
+            )
         check_lattice(stages_of(setting, numbers), request.n, request.budget)
         claims = [
             f"each record's gradient of the slopes is shortened to {numbers.slope_bound:.6g}, that of the intercepts to "
@@ -107,7 +118,7 @@ class ClippedGradients(Mechanism):
             "(methods/clipped_gradients/proof.md)"
         )
         assumptions = (*fixed_in_advance(request, FIXED), *enforced)
-        return Plan.of(self, request, numbers.to_dict(), promise_of(setting, numbers), theorem, assumptions)
+        return Plan.of(self, request, stated or numbers.to_dict(), promise_of(setting, numbers), theorem, assumptions)
 
     def own_sampler(self) -> type[ClippedSteps]:
         return ClippedSteps
@@ -124,10 +135,10 @@ class ClippedGradients(Mechanism):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         setting, numbers = self.problem_setting(plan.request), plan.parameters
         sizes = {
-            "level": setting.outputs, "mean": setting.layout.columns, "spread": setting.columns,
-            "slopes": setting.slopes, "intercepts": setting.outputs, "temperature": TEMPERATURES,
+            "level": setting.outputs, "square": 1, "mean": setting.layout.columns, "spread": setting.columns,
+            "slopes": setting.slopes, "intercepts": setting.outputs, "center": 1, "temperature": TEMPERATURES,
         }  # fmt: skip
-        left_out = {name for name in ("mean", "spread") if not numbers[f"{name}_noise"]}
+        left_out = {name for name in ("square", "mean", "spread", "center") if not numbers.get(f"{name}_noise")}
         return {name: size for name, size in sizes.items() if name not in left_out}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> ClippedResult:

@@ -20,7 +20,7 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import UnsupportedBudget
-from onedraw.mechanisms.stages import ROOT_TWO
+from onedraw.methods.stages import ROOT_TWO
 from onedraw.models import CountRegression, Logistic, OrdinaryLeastSquares, Softmax
 from onedraw.models.compute import jax, jnp
 from onedraw.models.convex.losses import LogisticLoss
@@ -108,11 +108,28 @@ class Response:
             return np.asarray(scores - scores.mean())
         return np.log(mean * self.scale) if self.kind == "count" else mean
 
-    def unit(self, mean: Array) -> float:
-        """Return the size of a usual raw residual that slopes are measured in: for counts by the published level."""
+    def unit(self, mean: Array, square: Array | None = None, noise: float = 0.0) -> float:
+        """Return the size of a usual raw residual that slopes are measured in.
+
+        For counts it is the standard deviation of a geometric count of the published mean, or the published standard deviation
+        if its square is larger by more than its noise: a few large counts would otherwise be cut from every sum, and the
+        predictor would be that of the others.
+
+        Parameters
+        ----------
+        mean : array
+            Shrunk mean response.
+        square : array, optional
+            Noisy mean of squares.
+        noise : float, default 0
+            Standard deviation of its noise.
+        """
         if self.kind == "count":
             rate = float(mean[0]) * self.scale
-            return math.sqrt(rate + rate * rate) / self.scale
+            variance = (rate + rate * rate) / self.scale**2
+            if square is not None:
+                variance = max(variance, min(float(square[0]), 1.0) - noise - float(mean[0]) ** 2)
+            return math.sqrt(variance)
         return NUMBER_UNIT if self.kind == "number" else 1.0
 
 

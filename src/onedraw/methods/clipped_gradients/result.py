@@ -15,9 +15,9 @@ import numpy as np
 from onedraw.arrays import Array
 
 from .coordinates import Coordinates, Problem, coefficients_of_encoded_rows, coordinates_of
-from .temperature import choose_temperature, score_deviation, temperatures_for
+from .temperature import FIRST_CAUTION, Line, choose_temperature, line_of, score_deviation, temperatures_for
 
-PARTS = ("level", "mean", "spread", "slopes", "intercepts", "temperature")
+PARTS = ("level", "square", "mean", "spread", "slopes", "intercepts", "center", "temperature")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,14 @@ class Published:
     """The numbers as they leave: means over the n records, averages of iterates, and sums of derivatives."""
 
     level: Array
+    square: Array | None
     mean: Array | None
     spread: Array | None
     slopes: Array
     """Column by column, class by class within each."""
     intercepts: Array
+    center: Array | None
+    """In units of the scores' standard deviation."""
     temperature: Array
 
     def to_dict(self) -> dict[str, list[float]]:
@@ -51,11 +54,11 @@ class Start:
     unit: float
 
     @classmethod
-    def of(cls, problem: Problem, level: Array) -> Start:
-        """Return the start that a published mean response gives."""
-        response = problem.response
-        shares = response.shrink(level, problem.sizes.level_noise / problem.n)
-        return cls(response.link(shares), response.unit(shares))
+    def of(cls, problem: Problem, level: Array, square: Array | None = None) -> Start:
+        """Return the start that a published mean response gives, and the unit that this and a mean square give."""
+        response, sizes, n = problem.response, problem.sizes, problem.n
+        shares = response.shrink(level, sizes.level_noise / n)
+        return cls(response.link(shares), response.unit(shares, square, sizes.square_noise / n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,7 @@ class ClippedResult:
 
     @cached_property
     def start(self) -> Start:
-        return Start.of(self.problem, self.published.level)
+        return Start.of(self.problem, self.published.level, self.published.square)
 
     @cached_property
     def where(self) -> Coordinates:
@@ -89,13 +92,25 @@ class ClippedResult:
         return temperatures_for(self.deviation, self.problem.response.kind)
 
     @cached_property
+    def line(self) -> Line:
+        """What the temperature moves along."""
+        return line_of(
+            self.problem, self.start.scores, self.published.intercepts, self.published.center, self.deviation
+        )
+
+    @cached_property
     def temperature(self) -> float:
-        """The share of the slopes' part of the scores that the predictor uses."""
-        noise = self.problem.sizes.temperature_noise
-        return choose_temperature(self.temperatures, self.published.temperature, noise)
+        """How far the predictor goes from the level towards what the steps found."""
+        sizes = self.problem.sizes
+        raised = (sizes.caution or FIRST_CAUTION) * sizes.temperature_noise
+        return choose_temperature(self.temperatures, self.published.temperature, raised)
 
     @cached_property
     def estimate(self) -> Array:
         """Coefficients of encoded rows, intercept last, class by class."""
-        slopes = self.temperature * self.slopes
-        return coefficients_of_encoded_rows(self.problem, self.where, slopes, self.published.intercepts)
+        return self.at(self.temperature)
+
+    def at(self, temperature: float) -> Array:
+        """Return the coefficients at another temperature."""
+        intercepts = self.line.level + temperature * self.line.shift
+        return coefficients_of_encoded_rows(self.problem, self.where, temperature * self.slopes, intercepts)

@@ -15,9 +15,9 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.data.sums import check_room
+from onedraw.methods.noisy_moments import MEAN_STEPS
 from onedraw.models.sums.exact_sums import SummedTarget, vector_steps
 from onedraw.plans import Plan
-from onedraw.samplers.fit import MEAN_STEPS
 from onedraw.samplers.noise import GaussianSampler, Noise
 from onedraw.samplers.padding import PASSES
 from onedraw.samplers.sampler import Sample
@@ -25,7 +25,7 @@ from onedraw.samplers.sampler import Sample
 from .coordinates import Coordinates, Problem, code_table, columns_of, coordinates_of, gradient_of
 from .result import ClippedResult, Published, Start
 from .steps import descend
-from .sums import CodedRows, Columns, Derivatives, Deviations, Gradients, Levels, StepRows
+from .sums import CodedRows, Columns, Derivatives, Deviations, Gradients, Levels, Scores, Squares, StepRows
 
 if TYPE_CHECKING:
     from .mechanism import ClippedGradients as ClippedGradients
@@ -49,7 +49,6 @@ class ClippedTarget(SummedTarget):
 class ClippedSteps(GaussianSampler):
     """The plan's own algorithm; it has no options."""
 
-    carries_out: ClassVar[str] = "clipped-gradients"
     why: ClassVar[str] = "the level, scales, averaged steps on clipped gradients, and a temperature"
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
@@ -59,6 +58,9 @@ class ClippedSteps(GaussianSampler):
         check_room(problem.n, Gradients(problem.response), *_bounds(problem, 1.0), None, None, None)
         bound = problem.sizes.temperature_bound
         check_room(problem.n, Derivatives(problem.response), bound, vector_steps(bound, problem.n))
+        bound = problem.sizes.center_bound
+        if bound:
+            check_room(problem.n, Scores(problem.response), bound, vector_steps(bound, problem.n))
         return privacy.AsRun(plan.guarantee.promise)
 
     def passes(self, plan: Plan) -> int:
@@ -80,9 +82,10 @@ class ClippedSteps(GaussianSampler):
 
 
 def passes_of(problem: Problem) -> int:
-    """Return the passes over the records: their codes, level, mean, deviations, steps and temperature."""
+    """Return the passes over the records: codes, level, squares, mean, deviations, steps, mean score and temperature."""
     sizes = problem.sizes
-    return 3 + (sizes.mean_noise > 0.0) + (sizes.spread_noise > 0.0) + sizes.count
+    noises = sizes.square_noise, sizes.mean_noise, sizes.spread_noise, sizes.center_noise
+    return 3 + sum(noise > 0.0 for noise in noises) + sizes.count
 
 
 def _bounds(problem: Problem, unit: float) -> tuple[float, float, float, float, float]:
@@ -106,8 +109,12 @@ class Stages:
         records, n = self.target.records, self.target.problem.n
         summed = records.sum(Levels(problem.response), MEAN_STEPS)
         level = self.noise.vector(summed, MEAN_STEPS, sizes.level_noise) / n
+        square = None
+        if sizes.square_noise:
+            summed = records.sum(Squares(problem.response), MEAN_STEPS)
+            square = self.noise.vector(summed, MEAN_STEPS, sizes.square_noise) / n
         mean, spread = self._scales(records)
-        where, start = coordinates_of(problem, mean, spread), Start.of(problem, level)
+        where, start = coordinates_of(problem, mean, spread), Start.of(problem, level, square)
         places = problem.places
         rows = records.read_as(
             StepRows(), where.center[places], where.scale[places], problem.lattice.row, where.squares
@@ -117,7 +124,9 @@ class Stages:
             return self._gradient(rows, where, start, slopes, intercepts)
 
         path = descend(problem, start.scores, start.unit, gradient)
-        published = Published(level, mean, spread, path.slopes.ravel(), path.intercepts, np.zeros(0))
+        published = Published(level, square, mean, spread, path.slopes.ravel(), path.intercepts, None, np.zeros(0))
+        if sizes.center_noise:
+            published = replace(published, center=self._center(rows, ClippedResult(problem, published)))
         return replace(published, temperature=self._derivatives(rows, ClippedResult(problem, published)))
 
     def _scales(self, records: Any) -> tuple[Array | None, Array | None]:
@@ -152,6 +161,15 @@ class Stages:
         own = self.noise.vector(parts[3][0], bounds[-1], sizes.intercept_noise)
         return noisy.reshape(whole.shape), own
 
+    def _center(self, rows: Any, found: ClippedResult) -> Array:
+        """Return the noisy mean score, in units of the scores' standard deviation."""
+        problem, sizes = self.target.problem, self.target.problem.sizes
+        fine = vector_steps(sizes.center_bound, problem.n)
+        public = sizes.center_bound, fine, found.deviation
+        moved = found.published.intercepts - found.start.scores
+        summed = rows.sum(Scores(problem.response), *public, *self._weights(found.where, found.slopes), moved)
+        return self.noise.vector(summed, fine, sizes.center_noise) / problem.n
+
     def _derivatives(self, rows: Any, found: ClippedResult) -> Array:
         """Return the noisy derivative in the temperature at 0, and its increases."""
         problem, sizes = self.target.problem, self.target.problem.sizes
@@ -159,5 +177,5 @@ class Stages:
         fine = vector_steps(bound, problem.n)
         public = bound, fine, found.start.unit * found.deviation, found.temperatures
         weights = self._weights(found.where, found.slopes)
-        summed = rows.sum(Derivatives(problem.response), *public, *weights, found.published.intercepts)
+        summed = rows.sum(Derivatives(problem.response), *public, *weights, found.line.level, found.line.shift)
         return self.noise.vector(summed, fine, sizes.temperature_noise)

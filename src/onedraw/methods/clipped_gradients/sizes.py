@@ -22,22 +22,31 @@ the half of the tables of `benchmarks/prediction` that is set aside for deriving
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
-from onedraw.mechanisms.stages import ROOT_TWO, Numbers, Spending, Stage
+from onedraw.methods.stages import ROOT_TWO, Numbers, Spending, Stage
 from onedraw.models.moments.measured import Layout, MomentColumns
 
 Kind = Literal["label", "classes", "count", "number"]
 
 LEVEL_FACTOR, MIN_LEVEL_SHARE, MAX_LEVEL_SHARE = 20.0, 0.05, 0.4
-"""The level's share of μ² is (20/(nμ))², from 0.05 to 0.4. P. F has a factor of 5 and 0.02, which leaves noise that costs log-loss."""
+"""The level's share of μ² is (20/(nμ))² for counts and numbers, from 0.05 to 0.4. P. F has a factor of 5 and 0.02, which leaves noise
+that costs log-loss. Labels and classes: `level_share`."""
+
+SQUARE_PART = 0.25
+"""The share of a count's square over that of its level. The noise in the variance is then a few times that in the mean. Not measured."""
 
 LEVEL_PRIOR = 0.25
 """Standard deviation of a class share about a half that the level of two classes is shrunk by. Not measured."""
 
-TEMPERATURE_SHARE = 0.1
-"""The temperature's share of μ². P: 0.05 is a little worse."""
+MIN_TEMPERATURE_SHARE, MAX_TEMPERATURE_SHARE = 0.05, 0.2
+"""Ends of the temperature's share of μ² (`temperature_share`). P: 0.05 and 0.1 are behind the level more often where slopes are few."""
+
+CENTER_SHARE, CENTER_BOUND = 0.05, 2.0
+"""Share of μ² that measures the mean score where scales are left out, and the largest score of a record in it, in units of the scores'
+standard deviation. P: with several classes the mean of K scores is worse than the intercepts of the steps."""
 
 SCALES_SHARE, MEAN_PART = 0.12, 1.0 / 3.0
 """Share of what is left that measures scales, and the part of it for means. F."""
@@ -107,9 +116,13 @@ CLIPPED_DERIVATIVE = 1.5
 """Length of a record's derivative, in units of the scores' standard deviation and of a usual residual. Residuals are at most 1, so that
 few records of two classes exceed it. In simulated populations of 2 and 10 classes 1 to 2 are best. 1 and 1.5 do not differ. P."""
 
-CAUTION = 0.25
-"""Standard deviations of the noise that are added to a derivative before its zero is looked for. P: 1 loses accuracy, and 0.25 is no more
-often behind the level."""
+CAUTION = 1.0
+"""Standard deviations of the noise that are added to a derivative before its zero is looked for: scores are used as far as one deviation
+of the noise leaves them a gain. What this costs and saves: proof.md."""
+
+
+ADDED = ("square_noise", "center_bound", "center_noise", "caution")
+"""Numbers that plans did not always have."""
 
 
 class Sensitivity(NamedTuple):
@@ -150,6 +163,15 @@ class Setting:
         return Sensitivity(MomentColumns(self.layout).spread, spread)
 
     @property
+    def is_centered_last(self) -> bool:
+        """Return whether scores are centered by their own mean where those of the columns would drown.
+
+        The mean of counts is that of exponentials of scores, intercepts of numbers follow scores at once, and several classes
+        would need as many means: all of them keep the intercepts of the steps.
+        """
+        return self.kind == "label"
+
+    @property
     def slopes(self) -> int:
         """Return how many slopes there are."""
         return self.layout.columns * self.outputs
@@ -170,6 +192,20 @@ class ClippedNumbers(Numbers):
     temperature_bound: float = 0.0
     temperature_noise: float = 0.0
     time: float = 0.0
+    square_noise: float = 0.0
+    center_bound: float = 0.0
+    center_noise: float = 0.0
+    caution: float = 0.0
+    """0 in plans of the first kind: their temperature leaves intercepts as the steps found them (temperature.py)."""
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, float], what: str) -> Self:
+        """Return the stored numbers; the first plans have none of those that were added."""
+        return super().from_dict({**dict.fromkeys(ADDED, 0.0), **stored}, what)
+
+    def named_as(self, stored: Mapping[str, float]) -> dict[str, float]:
+        """Return the numbers by name, added ones only if they are stored: digests stay as they were."""
+        return {name: value for name, value in self.to_dict().items() if name in stored or name not in ADDED}
 
     @property
     def complete(self) -> bool:
@@ -177,7 +213,8 @@ class ClippedNumbers(Numbers):
         noises = self.level_noise and self.slope_noise and self.intercept_noise and self.temperature_noise
         bounds = self.slope_bound and self.intercept_bound and self.temperature_bound and self.time
         scales = self.mean_noise or not self.spread_noise
-        return bool(whole and noises and bounds and scales) and min(self.to_dict().values()) >= 0.0
+        centers = bool(self.center_bound) == bool(self.center_noise)
+        return bool(whole and noises and bounds and scales and centers) and min(self.to_dict().values()) >= 0.0
 
     @property
     def count(self) -> int:
@@ -189,20 +226,44 @@ def numbers_for(setting: Setting, mu: float) -> ClippedNumbers:
     """Return the numbers that spend a total of μ."""
     spending, k, n = Spending(mu, pure=False), setting.records, setting.n
     informed = n * mu / k
-    level = min(max((LEVEL_FACTOR / informed) ** 2, MIN_LEVEL_SHARE), MAX_LEVEL_SHARE)
-    left = 1.0 - level - TEMPERATURE_SHARE
+    level, temperature = level_share(setting, mu / k), temperature_share(setting)
+    square = SQUARE_PART * level if setting.kind == "count" else 0.0
+    left = 1.0 - level - square - temperature
     mean_noise, spread_noise = _scale_noises(setting, spending, SCALES_SHARE * left)
-    steps = left - (SCALES_SHARE * left if mean_noise else 0.0)
+    center = CENTER_SHARE if setting.is_centered_last and not mean_noise else 0.0
+    steps = left - (SCALES_SHARE * left if mean_noise else 0.0) - center
     bound, time = _bound_and_time(setting, informed * math.sqrt(steps), effective_columns(setting, mean_noise))
     count = _steps(setting, time)
     slopes, intercepts = steps * (1.0 - INTERCEPT_SHARE), steps * INTERCEPT_SHARE
     residual, derivative = CLIPPED_RESIDUAL[setting.kind], CLIPPED_DERIVATIVE
+    longest = CENTER_BOUND if center else 0.0
     return ClippedNumbers(
         spending.noise(level, k * setting.level_sensitivity), mean_noise, spread_noise, float(count),
         bound, math.sqrt(count) * spending.noise(slopes, 2.0 * k * bound),
         residual, math.sqrt(count) * spending.noise(intercepts, 2.0 * k * residual),
-        derivative, spending.noise(TEMPERATURE_SHARE, k * temperature_sensitivity(derivative)), time,
+        derivative, spending.noise(temperature, k * temperature_sensitivity(derivative)), time,
+        spending.noise(square, k * 1.0) if square else 0.0,
+        longest, spending.noise(center, 2.0 * k * longest) if center else 0.0, CAUTION,
     )  # fmt: skip
+
+
+def level_share(setting: Setting, mu: float) -> float:
+    """Return the level's share of μ², for this μ over the records of a person.
+
+    For K classes the noise in a share, √2/(nμ√s), costs a log-loss of K(K - 1)/((nμ)²s) where classes are equally frequent. Sampling
+    costs (K - 1)/(2n). The share s = K/(nμ²) makes the noise cost twice as much. It ends at 1/(1 + √d): a level of K - 1
+    numbers and d(K - 1) slopes cost least together if their shares are as 1 to √d.
+    """
+    if setting.kind in ("count", "number"):
+        return min(max((LEVEL_FACTOR / (setting.n * mu)) ** 2, MIN_LEVEL_SHARE), MAX_LEVEL_SHARE)
+    wanted = max(setting.outputs, 2) / (setting.n * mu**2)
+    return max(MIN_LEVEL_SHARE, min(wanted, 1.0 / (1.0 + math.sqrt(max(setting.layout.columns, 1)))))
+
+
+def temperature_share(setting: Setting) -> float:
+    """Return the temperature's share of μ²: as 1 to the root of the number of slopes, as for the level."""
+    slopes = setting.layout.columns * max(setting.outputs - 1, 1)
+    return min(max(1.0 / (1.0 + math.sqrt(max(slopes, 1))), MIN_TEMPERATURE_SHARE), MAX_TEMPERATURE_SHARE)
 
 
 def temperature_sensitivity(bound: float) -> float:
@@ -262,14 +323,16 @@ def _steps(setting: Setting, time: float) -> int:
 
 def stages_of(setting: Setting, numbers: ClippedNumbers) -> list[Stage]:
     """Return every noised sum, once for each time it is published, with what one record can move it by."""
-    sensitivity, derivative = setting.sensitivity, numbers.temperature_bound
+    sensitivity, derivative, outputs = setting.sensitivity, numbers.temperature_bound, setting.outputs
     found = [
-        Stage(setting.level_sensitivity, numbers.level_noise, setting.outputs, columns=True),
+        Stage(setting.level_sensitivity, numbers.level_noise, outputs, columns=True),
+        Stage(1.0, numbers.square_noise, 1, columns=True),
         Stage(sensitivity.mean, numbers.mean_noise, setting.layout.columns, columns=True),
         Stage(sensitivity.spread, numbers.spread_noise, setting.columns, columns=True),
     ]
     slope = Stage(2.0 * numbers.slope_bound, numbers.slope_noise, setting.slopes, numbers.slope_bound)
-    intercept = Stage(2.0 * numbers.intercept_bound, numbers.intercept_noise, setting.outputs, numbers.intercept_bound)
+    intercept = Stage(2.0 * numbers.intercept_bound, numbers.intercept_noise, outputs, numbers.intercept_bound)
     found += [slope, intercept] * numbers.count
+    found.append(Stage(2.0 * numbers.center_bound, numbers.center_noise, 1, numbers.center_bound))
     found.append(Stage(temperature_sensitivity(derivative), numbers.temperature_noise, TEMPERATURES, derivative))
     return [stage for stage in found if stage.noise]

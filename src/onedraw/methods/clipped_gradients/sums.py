@@ -7,6 +7,8 @@
 | Deviations | min(|v - m|, 1) of each column that is a number | 1 each |
 | Gradients | kqᵀ, k its row and q its shortened residual, both integers | ‖k‖·‖q‖ <= C·steps |
 | (the same pass) | its raw residual, shortened to C₀ | C₀ |
+| Squares | the square of a count in [0, 1] | 1 |
+| Scores | its score beyond the level's, cut to [-B, B] | B |
 | Derivatives | the derivative of its loss in the temperature, and its increases | proof.md |
 
 Residuals are shortened first and cut towards zero onto their lattice afterwards, which never lengthens them. Rows are cut towards
@@ -72,6 +74,14 @@ class Levels(Compiled):
 
     def block(self, numbers: Any, codes: Any, y: Any, weight: Any, steps: Any) -> Any:
         return weight @ jnp.trunc(self.response.shares(y) * steps)
+
+
+@dataclass(frozen=True)
+class Squares(Levels):
+    """Σ squares of responses in [0, 1], in steps of 1/steps."""
+
+    def block(self, numbers: Any, codes: Any, y: Any, weight: Any, steps: Any) -> Any:
+        return weight @ jnp.trunc(self.response.shares(y) ** 2 * steps)
 
 
 @dataclass(frozen=True)
@@ -159,6 +169,21 @@ class Gradients(_AtSlopes):
 
 
 @dataclass(frozen=True)
+class Scores(_AtSlopes):
+    """Σ scores beyond the level's, cut to [-B, B], in units of `unit`."""
+
+    def bound(self, largest: Any, fine: Any, *public: Any) -> float:
+        return float(largest * fine)
+
+    def block(
+        self, k: Any, length: Any, codes: Any, y: Any, weight: Any, largest: Any, fine: Any, unit: Any, weights: Any, table: Any,
+        moved: Any,
+    ) -> Any:  # fmt: skip
+        scores = finite((self._scores(k, codes, weights, table) + moved) / unit)
+        return weight @ jnp.trunc(jnp.clip(scores, -largest, largest) * fine)
+
+
+@dataclass(frozen=True)
 class Derivatives(_AtSlopes):
     """Σ of a record's derivative in the temperature at the first temperature, then of its increases from each to the next.
 
@@ -170,9 +195,9 @@ class Derivatives(_AtSlopes):
 
     def block(
         self, k: Any, length: Any, codes: Any, y: Any, weight: Any, largest: Any, fine: Any, unit: Any, temperatures: Any,
-        weights: Any, table: Any, intercepts: Any,
+        weights: Any, table: Any, intercepts: Any, shift: Any,
     ) -> Any:  # fmt: skip
-        slopes = self._scores(k, codes, weights, table)
+        slopes = finite(self._scores(k, codes, weights, table) + shift)
         found, last = [], None
         for place in range(temperatures.shape[0]):
             raw = self.response.residuals(intercepts + temperatures[place] * slopes, y)

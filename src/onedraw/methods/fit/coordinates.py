@@ -15,15 +15,14 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array, Mask
-from onedraw.models.fit.constants import LARGEST_MEAN_NOISE, MEAN_SHARE
+from onedraw.methods.stages import LARGEST_MEAN_NOISE, MEAN_SHARE
 from onedraw.models.moments.measured import Layout, MomentColumns
+from onedraw.models.priors import Gaussian
 from onedraw.models.sums.exact_sums import symmetric
 
+from .class_scores import ClassScore
 from .scores import Score
-from .sizes import LARGEST_DESIGN_EDGE, STEPS, StepNumbers, choose_factor, stretch_for
-
-FLOOR = {"number": 0.4, "quantile": 0.4, "label": 0.8, "count": 0.8}
-"""Eigenvalues of the first second moments are raised to this share of their noise's edge."""
+from .sizes import STEPS, StepNumbers, choose_factor, stretch_for
 
 DESIGN_FLOOR, LEAST_VARIANCE = 0.7, 0.02
 """Eigenvalues of the second ones are raised to this share of their edge, and to this variance at least."""
@@ -66,6 +65,8 @@ class StepsProblem:
     """The share of the longest bound to which `sizes` shorten scores."""
     effects: tuple[int, ...] = ()
     """Encoded columns whose coefficients are of interest: the steps' noise is smaller along them (effects.py)."""
+    prior: Gaussian | None = None
+    """On the coefficients of encoded rows, in the response's unit, if it is to count."""
 
     pure = False
 
@@ -73,8 +74,13 @@ class StepsProblem:
     moment_columns: MomentColumns = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", self.layout.width)
-        object.__setattr__(self, "moment_columns", MomentColumns(self.layout, True))
+        object.__setattr__(self, "size", self.score.blocks * self.layout.width)
+        object.__setattr__(self, "moment_columns", MomentColumns(self.layout, self.score.in_moments))
+
+    def estimand_of(self, target: str | None = None) -> str:
+        """Return what is estimated about this column, in words."""
+        under = ", at their posterior mode under the declared prior" if self.prior is not None else ""
+        return self.score.estimand_of(target) + under
 
     @property
     def loss(self) -> float:
@@ -97,10 +103,9 @@ class StepsProblem:
         sizes, score = self.sizes, self.score
         if score.continuous:
             if not sizes.design_noise:
-                return DESIGN_FLOOR * LARGEST_DESIGN_EDGE[score.kind]
+                return DESIGN_FLOOR * score.constants.largest_design_edge
             return max(float(least_told(sizes.design_noise / self.n, self.layout.columns)), self._uncentered)
-        information = score.information if score.kind != "count" else 1.0
-        noise = sizes.step_noise / math.sqrt(STEPS) / (self.n * information)
+        noise = sizes.step_noise / math.sqrt(STEPS) / (self.n * score.information)
         return noise / (PLAUSIBLE * math.sqrt(LARGEST_PRIOR / (1.0 - LARGEST_PRIOR)))
 
     @property
@@ -148,6 +153,8 @@ class First:
     """Second moments of the columns with the response."""
     merged: Mask
     """Which columns are left out because few records have their level."""
+    level: Array | None = None
+    """Shares of several classes."""
 
     @property
     def edge(self) -> float:
@@ -176,7 +183,7 @@ class Where:
     spread: Array
     """Second moments of z without the intercept, in its own axes."""
     doubt: Array
-    """Noise of those, as a share of the information, one for each coefficient."""
+    """Noise of those, as a share of the information, one for each coefficient; of several classes once for each block."""
     spread_noise: Array
     """Standard deviation of the noise of each `spread`."""
     weak: Array
@@ -191,20 +198,23 @@ def centre_of(problem: StepsProblem, mean: Array | None, level: Array | None) ->
     """Return the point that the first moments are about: the published mean, or the public middle of the columns with the
     response's published level."""
     centre = problem.moment_columns.centre(mean)
-    if level is not None:
+    if level is not None and problem.score.in_moments:
         centre[-1] = min(max(float(level[0]), -1.0), 1.0)
     return centre
 
 
-def first_of(problem: StepsProblem, centre: Array, moments: Array) -> First:
+def first_of(problem: StepsProblem, centre: Array, moments: Array, level: Array | None = None) -> First:
     """Return the first coordinates and a line for the response, from moments about ``centre``."""
-    d, sizes, n, kind = problem.layout.columns, problem.sizes, problem.n, problem.score.kind
-    second = symmetric(moments, d + 1) / n
+    d, sizes, n, m = problem.layout.columns, problem.sizes, problem.n, problem.moment_columns.count
+    second = symmetric(moments, m) / n
     noise = sizes.moments_noise / n
-    floor = FLOOR[kind] * noise * math.sqrt(d + 1)
-    merged = rare_levels(problem, np.diag(second)[:d], noise * math.sqrt(d + 1))
+    floor = problem.score.constants.moment_floor * noise * math.sqrt(m)
+    merged = rare_levels(problem, np.diag(second)[:d], noise * math.sqrt(m))
     values, axes, stretch = _axes(second[:d, :d], merged, floor)
     root = np.asarray((axes * stretch) @ axes.T)
+    if not problem.moment_columns.response:
+        none = np.zeros(d)
+        return First(centre, root, none, 0.0, 1.0, noise, values, axes, stretch, none, merged, level)
     across = root @ second[:d, d]
     kept = _shrink(across, noise**2 / 2.0 * float(np.sum(stretch**2)))
     total = float(max(second[d, d], floor))
@@ -245,21 +255,23 @@ def _axes(second: Array, merged: Mask, floor: float) -> tuple[Array, Array, Arra
 
 def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where:
     """Return the coordinates of the steps and their start."""
-    d, sizes, score = problem.layout.columns, problem.sizes, problem.score
+    d, sizes, score, m = problem.layout.columns, problem.sizes, problem.score, problem.moment_columns.count
     if design is None:
         values, axes, stretch, noise, edge = first.values, first.axes, first.stretch, first.noise, first.edge
-        floor = FLOOR[score.kind] * edge
+        floor = score.constants.moment_floor * edge
         root, across = axes * stretch, (axes * stretch).T @ first.across / first.unit
         shrink_by = noise**2 / 2.0 * float(np.sum(stretch**2)) / first.unit**2
         residual = 1.0
     else:
-        second = symmetric(design, d + 1) / problem.n
+        second = symmetric(design, m) / problem.n
         noise = sizes.design_noise / problem.n
-        edge = noise * math.sqrt(d + 1)
+        edge = noise * math.sqrt(m)
         floor = max(DESIGN_FLOOR * edge, LEAST_VARIANCE)
         values, axes, stretch = _axes(second[:d, :d], first.merged, floor)
-        root, across = first.root @ (axes * stretch), (axes * stretch).T @ second[:d, d]
-        shrink_by, residual = noise**2 / 2.0 * float(np.sum(stretch**2)), float(second[d, d])
+        root, across, residual = first.root @ (axes * stretch), np.zeros(d), 1.0
+        if m > d:
+            across, residual = (axes * stretch).T @ second[:d, d], float(second[d, d])
+        shrink_by = noise**2 / 2.0 * float(np.sum(stretch**2))
     raised = np.maximum(values, floor)
     spread = np.where(first.absent, 0.0, np.maximum(values, LEAST_SPREAD * edge) / raised)
     kept = _shrink(across, shrink_by)
@@ -270,9 +282,11 @@ def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where
     last = np.zeros(int(problem.layout.intercept), dtype=bool)
     weak = np.append((values < least_told(noise, d)) & ~first.absent, last)
     unit, score_scale, start = _start(problem, first, kept, residual, np.sqrt(raised) * (axes.T @ first.slopes), design)
+    blocks = score.blocks
     return Where(
-        first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, doubt,
-        np.where(first.absent, 0.0, noise / raised), weak, np.append(first.absent, last), first.merged,
+        first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, np.tile(doubt, blocks),
+        np.where(first.absent, 0.0, noise / raised), np.tile(weak, blocks), np.tile(np.append(first.absent, last), blocks),
+        first.merged,
     )  # fmt: skip
 
 
@@ -288,8 +302,12 @@ def _start(
         else:
             left = max(residual - explained, LEAST_RESIDUAL * max(residual, 0.1), 0.05)
             unit, slopes = first.unit * math.sqrt(left), carried + first.unit * kept
-        level = float(special.ndtri(problem.score.kernel.level)) if score.kind == "quantile" else 0.0  # type: ignore[attr-defined]
+        level = float(special.ndtri(problem.score.kernel.level)) if score.kind == "quantile" else 0.0
         return unit, 1.0, np.append(slopes / unit, level)
+    if isinstance(score, ClassScore):
+        return 1.0, 1.0, score.start(first.level, problem.layout, LEAST_SHARE / math.sqrt(problem.n))
+    if score.kind == "margin":  # the least-squares line for ±1
+        return 1.0, 1.0, np.append(kept * first.unit, first.centre)
     if score.kind == "label":
         rate, deviation = (first.centre + 1.0) / 2.0, first.unit / 2.0
         least = LEAST_SHARE / math.sqrt(problem.n)
@@ -310,7 +328,7 @@ def _start(
 
 def _response_deviation(problem: StepsProblem, centre: float, total: float) -> float:
     """Return the standard deviation of a label or count, in units of r."""
-    if problem.score.kind == "label":
+    if problem.score.kind in ("label", "margin"):
         least = LEAST_SHARE / math.sqrt(problem.n)
         rate = min(max((centre + 1.0) / 2.0, least), 1.0 - least)
         return 2.0 * math.sqrt(rate * (1.0 - rate))
@@ -325,9 +343,31 @@ def _shrink(vector: Array, noise: float) -> Array:
 def encoded_map(problem: StepsProblem, where: Where) -> tuple[Array, Array]:
     """Return (change, shift): change @ θ + shift are coefficients of encoded rows in the response's declared unit."""
     change: Any = problem.layout.encoded_coefficients(where.mean, where.root, 1.0)
+    if isinstance(problem.score, ClassScore):
+        change = np.kron(problem.score.contrasts, change)
     shift = np.zeros(len(change))
     if problem.score.continuous:
         change = where.unit * problem.response_scale * change
         if problem.layout.intercept:
             shift[-1] = where.centre * problem.response_scale
     return np.asarray(change), shift
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """A declared prior in the coordinates of the steps: its gradient at θ is pull − precision @ θ, in units of scores."""
+
+    precision: Array
+    pull: Array
+
+    def at(self, theta: Array) -> Array:
+        return np.asarray(self.pull - self.precision @ theta)
+
+
+def pull_of(problem: StepsProblem, where: Where) -> Pull:
+    """Return the declared prior's pull, 0 if none counts: a function of the plan and of published coordinates."""
+    if problem.prior is None:
+        return Pull(np.zeros((problem.size, problem.size)), np.zeros(problem.size))
+    change, shift = encoded_map(problem, where)
+    weighted = change.T * problem.prior.precision(len(change)) / where.score_scale
+    return Pull(weighted @ change, weighted @ (problem.prior.location(len(change)) - shift))

@@ -19,7 +19,7 @@ more of the effects themselves. 1/κ is at most `sizes.LARGEST_LOSS`, which many
 
 **Rare values.** Records in which a column is far from its mean carry much of what is known of its effect. Shortening them
 changes the effect, that on log-odds by the logarithm of the share that is left. A column of two values whose rarer one has the share s
-of the records is √((1 − s)/s) deviations away there. A record this far with |ψ| = `LONG_SCORE` is not to be shortened by the stretch:
+of the records is √((1 − s)/s) deviations away there. A record this far with |ψ| = `long_score` (kinds.py) is not to be shortened by the stretch:
 t²·(1 − s)/s ≤ B²/ψ² − κp. Effects of rarer values are stretched less. Other columns are judged as if they took the ends of
 their range alone: s is then where the published mean lies between them.
 
@@ -41,10 +41,6 @@ from onedraw.plans import Plan
 from .coordinates import StepsProblem, Where, encoded_map
 from .sizes import stretch_for
 from .steps import LEAST_INFORMATION, information_at
-
-LONG_SCORE = {"number": 2.0, "label": 1.0, "count": 2.0, "quantile": 1.0}
-"""|ψ| up to which records with rare values keep their whole score: the longest of a label or a quantile, and two standard
-deviations of others."""
 
 LEAST_DISTANCE = 1e-3
 """Of a column's mean from the ends of its range, in half-ranges, as far as rare values are judged by it."""
@@ -83,6 +79,8 @@ class Stretch:
 def stretch_of(problem: StepsProblem, where: Where) -> Stretch | None:
     """Return how scores are stretched for the effects of interest; None if none or all are named, or no record has
     them."""
+    if not problem.effects:
+        return None
     directions, effects = noise_directions(problem, where)
     if not 0 < len(effects) < np.sum(~where.merged):
         return None
@@ -131,8 +129,8 @@ def usual_limits(problem: StepsProblem, where: Where, effects: Array, loss: floa
 
 
 def usual_limit(problem: StepsProblem, far: Any, loss: float) -> Any:
-    """Return t² up to which a record this many deviations from the mean and with `LONG_SCORE` is not shortened."""
-    longest = problem.sizes.step_bound / problem.factor / LONG_SCORE[problem.score.kind]
+    """Return t² up to which a record this many deviations from the mean and with `long_score` (kinds.py) is not shortened."""
+    longest = problem.sizes.step_bound / problem.factor / problem.score.constants.long_score
     return max(longest**2 - problem.size / loss, 0.0) / far**2
 
 

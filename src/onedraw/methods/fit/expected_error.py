@@ -25,7 +25,8 @@ from scipy import special
 
 from onedraw.arrays import Array
 
-from .coordinates import DESIGN_FLOOR, FLOOR, LARGEST_PRIOR, LEAST_VARIANCE, PLAUSIBLE, StepsProblem, least_told
+from .class_scores import ClassScore
+from .coordinates import DESIGN_FLOOR, LARGEST_PRIOR, LEAST_VARIANCE, PLAUSIBLE, StepsProblem, least_told
 from .effects import usual_limit
 from .scores import NODES, WEIGHTS, Score
 from .sizes import FACTORS, STEPS, stretch_for
@@ -108,7 +109,7 @@ def directions_of(problem: StepsProblem, filled: float, correlation: float, quie
     shortened = min(1.0, sizes.moment_radius**2 / (d * spread + 1.0 / 3.0))
     edge = sizes.moments_noise * math.sqrt(d + 1.0) / (n * quieter)
     seen = shortened * variance
-    raised = np.maximum(seen, FLOOR[problem.score.kind] * edge)
+    raised = np.maximum(seen, problem.score.constants.moment_floor * edge)
     if sizes.design_noise:
         edge = sizes.design_noise * math.sqrt(d + 1.0) / (n * quieter)
         seen = variance / raised
@@ -126,7 +127,10 @@ def variances_of(problem: StepsProblem, found: Directions, effect: float, noise:
     privacy = (noisy / (n * information * variance)) ** 2 * raised
     # where noise decides, the estimate stays near its start: errors do not exceed the effects themselves by much
     largest = np.append((effect / unit) ** 2 / (found.count @ found.variance) * np.ones(2), 1.0) * 4.0
-    scale = (unit / (layout.ball or 1.0)) ** 2
+    blocks = problem.score.blocks
+    scale = (unit / (layout.ball or 1.0)) ** 2 * (
+        blocks / (blocks + 1.0) if problem.score.of_classes else 1.0
+    )  # of classes, from contrasts
     return scale * sampling, scale * np.minimum(privacy, largest)
 
 
@@ -171,16 +175,12 @@ def with_noise(problem: StepsProblem, factor: float) -> StepsProblem:
     return replace(problem, sizes=replace(problem.sizes, step_noise=noise))
 
 
-USUAL_TAIL = {"number": 1.0, "label": 0.4, "count": 1.0, "quantile": 0.25}
-"""Unit of β in the share e^{−1/2 − 1.1β} of scores that are longer than β√p, the usual one of real tables."""
-
-
 def with_usual_bound(problem: StepsProblem) -> StepsProblem:
     """Return the problem with the bound of scores that a table with usual tails would choose."""
     sizes = problem.sizes
     if not sizes.tail_noise:
         return problem
-    beta = USUAL_TAIL[problem.score.kind] * max(math.log(problem.n / sizes.tail_target) - 0.5, 0.0) / 1.1
+    beta = problem.score.constants.usual_tail * max(math.log(problem.n / sizes.tail_target) - 0.5, 0.0) / 1.1
     wanted = beta * math.sqrt(problem.size) / sizes.step_bound
     return problem.at(next((factor for factor in FACTORS if factor >= wanted), 1.0))
 
@@ -188,11 +188,21 @@ def with_usual_bound(problem: StepsProblem) -> StepsProblem:
 def _record(score: Score, effect: float, noise: float) -> tuple[float, float, float]:
     """Return (information, variance of the score, unit of the response) of a record."""
     if score.kind == "number":
-        return 1.0, 1.0, noise
+        return score.information, score.variance, noise
     if score.kind == "quantile":
-        level = float(score.kernel.level)  # type: ignore[attr-defined]
+        level = float(score.kernel.level)
         density = math.exp(-0.5 * float(special.ndtri(level)) ** 2) / math.sqrt(2.0 * math.pi)
         return density, level * (1.0 - level), noise
+    if isinstance(score, ClassScore):
+        mean = score.mean_information(effect)
+        return mean, mean, 1.0
+    if score.kind == "margin":  # as if its coefficients were log-odds
+        u, positive = effect * NODES, special.expit(effect * NODES)
+        found = (
+            score.information,
+            positive * score.slope(u, 1.0, 1.0) ** 2 + (1.0 - positive) * score.slope(u, -1.0, 1.0) ** 2,
+        )
+        return found[0], float(WEIGHTS @ found[1]), 1.0
     weights = score.kernel.curvature(effect * NODES, np.zeros_like(NODES))
     mean = float(WEIGHTS @ weights)
     return mean, mean, 1.0

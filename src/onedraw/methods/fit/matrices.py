@@ -6,6 +6,9 @@ import numpy as np
 
 from onedraw.arrays import Array
 
+HALF = 0.5
+"""Share of what is expected to which a hidden direction is raised at most."""
+
 
 def draw_towards(measured: Array, towards: Array, noise: float) -> Array:
     """Return a noisy matrix drawn towards another one, by as much of their difference as noise explains.
@@ -30,3 +33,18 @@ def raise_eigenvalues(matrix: Array, least: float) -> Array:
     """Return the matrix with eigenvalues of at least this size."""
     values, axes = np.linalg.eigh(matrix)
     return np.asarray((axes * np.maximum(values, least)) @ axes.T)
+
+
+def raise_hidden(matrix: Array, expected: Array, noise: float) -> Array:
+    """Return a noisy matrix that is along no direction smaller than noise can tell, nor than half of another one if that is less.
+
+    Directions are those in which the other matrix is the identity. Along each the matrix is raised to one deviation of its own noise:
+    a smaller value cannot be told from that one, and the inverse of a small noisy number is mostly noise. Where noise exceeds half of
+    what is expected, it hides how much smaller the truth is, and half is what it is raised to.
+    """
+    values, axes = np.linalg.eigh(expected)
+    there, back = (axes / np.sqrt(values)) @ axes.T, (axes * np.sqrt(values)) @ axes.T
+    values, axes = np.linalg.eigh(there @ matrix @ there)
+    turned = there @ axes
+    deviations = noise * np.einsum("ij,ij->j", turned, turned)
+    return np.asarray(back @ (axes * np.maximum(values, np.minimum(deviations, HALF))) @ axes.T @ back)

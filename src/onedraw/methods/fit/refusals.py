@@ -85,14 +85,16 @@ def refusals_of(result: StepsResult) -> tuple[Refusal | None, ...]:
         return (None,) * len(result.change)
     first = result.first
     parts, factors = parts_of(result), factors_of(result)
-    found = {int(k): explained(result, first, int(k)) for k in set(parts[~result.given].argmax(axis=1))}
-    told, merged = zip(result.given, result.privacy_is_known, parts, factors, strict=True), result.where.merged
+    width = result.problem.layout.width
+    found = {int(k): explained(result, first, int(k) % width) for k in set(parts[~result.given].argmax(axis=1))}
+    told = zip(result.given, result.privacy_is_known, parts, factors, strict=True)
+    merged = np.append(result.where.merged, np.zeros(int(result.problem.layout.intercept), dtype=bool))
     return tuple(
         None
         if given
         else replace(found[int(along.argmax())], factor=float(factor))
         if varies
-        else Refusal(Reason.MERGED if place < len(merged) and merged[place] else Reason.CONSTANT)
+        else Refusal(Reason.MERGED if merged[place % len(merged)] else Reason.CONSTANT)
         for place, (given, varies, along, factor) in enumerate(told)
     )
 
@@ -107,7 +109,7 @@ def parts_of(result: StepsResult, quieter: float = 1.0) -> Array:
     where = result.where
     weak = where.spread < least_told(where.spread_noise / quieter, len(where.spread))
     squares = result.change**2
-    carried = squares * np.append(weak, np.zeros(squares.shape[1] - len(weak)))
+    carried = squares * np.append(weak, np.zeros(squares.shape[1] - len(weak)))  # of one block: responses are numbers
     return np.asarray(carried / np.maximum(squares.sum(axis=1), 1e-300)[:, None])
 
 

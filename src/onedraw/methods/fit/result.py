@@ -1,7 +1,8 @@
 """What published averaged steps say: estimate, standard errors, intervals, and what is estimated. All of it is free.
 
 With H the information and K the covariance of the scores, both as published and drawn towards what measured coordinates
-imply as far as their noise is large (James and Stein 1961):
+imply as far as their noise is large (James and Stein 1961), that of classes and counts along no direction below what its noise can tell
+(`raise_hidden`):
 
     estimate    θ̄, the average of the steps
     sampling    H⁻¹KH⁻¹
@@ -22,10 +23,8 @@ errors those scores might move it if all pointed the same way.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -43,15 +42,15 @@ from .coordinates import (
     centre_of,
     encoded_map,
     first_of,
+    pull_of,
     where_of,
 )
 from .effects import Stretch, stretch_of
-from .matrices import draw_towards, lower_eigenvalues, raise_eigenvalues
+from .matrices import draw_towards, lower_eigenvalues, raise_eigenvalues, raise_hidden
+from .published import StepsPublished
 from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
 from .steps import information_at
-
-PARTS = ("level", "mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
 
 WEAK_SHARE = 0.05
 """A coefficient of a line or a quantile has no interval if directions whose moments may be noise carry more than this share of it; of others
@@ -65,39 +64,8 @@ one deviation. Tails that fall faster leave fewer."""
 LARGEST_ALLOWANCE = 2.0
 """Deviations of the noise, in the norm of all coefficients together, that the allowance is at most where counts chose the bound."""
 
-CAUTION = {"label": 0.5, "count": 0.5, "quantile": 0.0}
-"""Deviations of its noise by which measured information is lowered: where it changes with the coefficients, steps go little along a direction whose information is much
-less than expected, so that a lucky draw would promise more than they found. A whole deviation covers more than it says."""
-
 LEAST_INFORMATION, LEAST_COVARIANCE = 0.01, 0.1
 """Eigenvalues of the information and of the covariance are raised to these shares of what is expected."""
-
-
-@dataclass(frozen=True, eq=False)
-class StepsPublished:
-    """The numbers as they leave; matrices as lower triangles, row by row."""
-
-    level: Array | None
-    """Of the response, where the mean of all columns would drown."""
-    mean: Array | None
-    moments: Array
-    design: Array | None
-    tail: Array | None
-    early: Array
-    step: Array
-    count: Array | None
-    information: Array | None
-    covariance: Array
-
-    def to_dict(self) -> dict[str, list[float]]:
-        found = {name: getattr(self, name) for name in PARTS}
-        return {name: np.asarray(value).tolist() for name, value in found.items() if value is not None}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> StepsPublished:
-        found: dict[str, Any] = {name: stored.get(name) for name in PARTS}
-        found |= {name: np.asarray(one, dtype=np.float64) for name, one in found.items() if one is not None}
-        return cls(**found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +127,12 @@ class StepsResult(NormalEstimates):
             return self._cautious(self._alone(expected, mean))
         measured = symmetric(self.published.information, problem.size)
         scale = float(np.clip((expected * measured).sum() / (expected**2).sum(), 0.3, 2.0))
-        drawn = self._alone(draw_towards(measured, scale * expected, sizes.information_noise), mean)
-        return raise_eigenvalues(
-            lower_eigenvalues(drawn, CAUTION[problem.score.kind] * sizes.information_noise), LEAST_INFORMATION * mean
-        )
+        noise, towards = sizes.information_noise, self._alone(scale * expected, mean)
+        drawn = self._alone(draw_towards(measured, scale * expected, noise), mean)
+        lowered = lower_eigenvalues(drawn, problem.score.constants.caution * noise)
+        if not problem.score.continuous:  # whether a quantile has intervals rests on moments alone
+            lowered = raise_hidden(lowered, raise_eigenvalues(towards, LEAST_INFORMATION * mean), noise)
+        return raise_eigenvalues(lowered, LEAST_INFORMATION * mean)
 
     def _alone(self, matrix: Array, mean: float) -> Array:
         """Return the matrix with directions that no record has apart from all others."""
@@ -181,14 +151,20 @@ class StepsResult(NormalEstimates):
         return np.asarray(kept[:, None] * information * kept)
 
     @cached_property
+    def _curvature(self) -> Array:
+        """Return the information with the precision of a declared prior."""
+        return np.asarray(self._information + pull_of(self.problem, self.where).precision)
+
+    @cached_property
     def _covariance(self) -> Array:
         problem = self.problem
         shape, mean = self._information, problem.n * 1.0
-        if problem.score.kind == "quantile":
-            level = problem.score.kernel.level  # type: ignore[attr-defined]
-            shape = problem.n * level * (1.0 - level) * np.diag(self._moments)
+        if problem.score.flat:
+            shape = problem.n * problem.score.variance * np.diag(self._moments)
         else:
             mean = information_at(problem, self.where, self.published.step)[1]
+        if self.published.covariance is None:
+            return shape
         measured = symmetric(self.published.covariance, problem.size)
         scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0 * problem.records))
         drawn = self._alone(draw_towards(measured, scale * shape, problem.sizes.covariance_noise), scale * mean)
@@ -196,11 +172,12 @@ class StepsResult(NormalEstimates):
 
     @property
     def _moments(self) -> Array:
-        return np.append(self.where.spread, np.ones(int(self.problem.layout.intercept)))
+        one = np.append(self.where.spread, np.ones(int(self.problem.layout.intercept)))
+        return np.tile(one, self.problem.score.blocks)
 
     @cached_property
     def _inverse(self) -> Array:
-        values, axes = np.linalg.eigh(self._information)
+        values, axes = np.linalg.eigh(self._curvature)
         return np.asarray((axes / np.maximum(values, 1e-9 * values.max())) @ axes.T)
 
     @cached_property
@@ -220,7 +197,7 @@ class StepsResult(NormalEstimates):
     def specification_along(self, directions: Mask) -> float:
         """Return the specification test along these directions of the steps; NaN for none."""
         noise, early = self._noise
-        moved = (self._information @ (self.published.step - self.published.early))[directions]
+        moved = (self._curvature @ (self.published.step - self.published.early))[directions]
         if not len(moved):
             return math.nan
         over = np.linalg.solve(self._noise_shape[np.ix_(directions, directions)], moved)
@@ -228,6 +205,8 @@ class StepsResult(NormalEstimates):
 
     @property
     def dependence(self) -> str:
+        if self.problem.score.fixed:
+            return ""  # how much far-out records count is part of what is estimated
         # along the others steps do not settle, whatever far-out records do
         told = np.logical_not(np.logical_or(self.where.weak, self.where.absent))
         short = self.problem.sizes.early_bound < SHORT_BOUND * math.sqrt(self.problem.size)
@@ -238,6 +217,8 @@ class StepsResult(NormalEstimates):
     @property
     def _misfit(self) -> float:
         """Return the share of that difference, squared, which is more than noise and is allowed for."""
+        if self.problem.score.fixed:
+            return 0.0  # half the length estimates something else
         apart = max(self.specification, 1e-9)
         found = max(0.0, 1.0 - 1.0 / apart)
         if self.problem.factor == 1.0:
@@ -247,7 +228,7 @@ class StepsResult(NormalEstimates):
 
     @property
     def informed(self) -> bool:
-        return self.problem.shortage <= 1.0
+        return self.problem.shortage <= 1.0 and self.published.covariance is not None
 
     @cached_property
     def given(self) -> Mask:
@@ -303,14 +284,14 @@ class StepsResult(NormalEstimates):
         size, information, shape = self.problem.size, self._information, self._noise_shape
         if alike:
             shape = np.linalg.eigvalsh(shape).max() * np.eye(size)
-        prior = np.full(size, PLAUSIBLE**-2.0)
+        prior = np.full((self.problem.score.blocks, self.problem.layout.width), PLAUSIBLE**-2.0)
         if self.problem.layout.intercept:
-            prior[-1] = PLAUSIBLE_LEVEL**-2.0
+            prior[:, -1] = PLAUSIBLE_LEVEL**-2.0
         noise = self._covariance + (self._noise[0] / quieter) ** 2 * shape
-        both = np.linalg.inv(information @ np.linalg.solve(noise, information) + np.diag(prior))
+        both = np.linalg.inv(information @ np.linalg.solve(noise, information) + np.diag(prior.ravel()))
         answer = self.change @ both
         whole = np.einsum("ij,ij->i", answer, self.change)
-        return np.asarray(answer**2 * prior / np.maximum(whole, 1e-300)[:, None])
+        return np.asarray(answer**2 * prior.ravel() / np.maximum(whole, 1e-300)[:, None])
 
     @property
     def doubtful_shares(self) -> Array:
@@ -327,8 +308,18 @@ class StepsResult(NormalEstimates):
         """
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
         merged = self.where.merged
-        has_merged = (rows[:, : len(merged)][:, merged] > 0.0).any(axis=1)
+        has_merged = (self._encoded(rows)[:, : len(merged)][:, merged] > 0.0).any(axis=1)
         return np.where(has_merged, np.nan, found.multiplier(level) * found.standard_errors)
+
+    def _encoded(self, rows: Array) -> Array:
+        """Return the encoded row of each of these combinations of coefficients; those of classes are multiples of one row."""
+        blocks = rows.reshape(len(rows), -1, self.problem.layout.width)
+        if not self.problem.score.of_classes or not self.problem.layout.intercept:
+            return np.asarray(blocks[:, 0])
+        times = blocks[:, :, -1]
+        return np.asarray(
+            (times[:, :, None] * blocks).sum(axis=1) / np.maximum((times**2).sum(axis=1), 1e-300)[:, None]
+        )
 
     # What is estimated.
 
@@ -358,16 +349,15 @@ class StepsResult(NormalEstimates):
 
     def estimand_of(self, target: str | None = None) -> str:
         """Return what is estimated, in words, about this column."""
-        of = f" of {target}" if target else ""
         merged = ", rare levels counted with the first one" if self.where.merged.any() else ""
         limited = "" if self.reached else ", with the influence of single records limited"
-        return f"{self.problem.score.estimand}{of}{merged}{limited}"
+        return f"{self.problem.estimand_of(target)}{merged}{limited}"
 
     @property
     def remark(self) -> str:
         """Return what to know about that, in a sentence; empty where there is nothing to say."""
         if self.reached:
-            return self._about_persons
+            return " ".join(filter(None, (self.problem.score.estimand_note, self._about_persons)))
         share, noise = self.share_limited
         return (
             f"About {100 * share:.2g} % (± {100 * 2 * noise:.2g}) of the records are so far out that "
@@ -388,4 +378,5 @@ class StepsResult(NormalEstimates):
 
 
 def _first(problem: StepsProblem, published: StepsPublished) -> First:
-    return first_of(problem, centre_of(problem, published.mean, published.level), published.moments)
+    centre = centre_of(problem, published.mean, published.level)
+    return first_of(problem, centre, published.moments, published.level)

@@ -16,20 +16,24 @@ from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.data.person_sums import ByPerson, passes_by_person, sum_by_person
 from onedraw.data.sums import check_room
+from onedraw.methods.noisy_moments import MEAN_STEPS, measure_mean, measure_moments
 from onedraw.models.moments.measured import SecondMoments
 from onedraw.models.sums.exact_sums import SummedTarget, gram_steps, vector_steps
 from onedraw.plans import Plan
-from onedraw.samplers.fit import MEAN_STEPS, measure_mean, measure_moments
 from onedraw.samplers.noise import GaussianSampler, Noise
 from onedraw.samplers.padding import PASSES
 from onedraw.samplers.sampler import Sample
 
+from .class_scores import ClassScore
 from .coordinates import StepsProblem, Where, centre_of, first_of, where_of
 from .effects import Stretch, stretch_of
-from .result import FAR, StepsPublished, StepsResult
+from .published import StepsPublished
+from .result import FAR, StepsResult
 from .sizes import EARLY_STEPS, STEPS, TAIL_COUNTS, StepNumbers, choose_factor
 from .steps import walk
 from .sums import (  # fmt: skip
+    ClassInformation,
+    ClassShares,
     ClippedScores,
     DesignMoments,
     Information,
@@ -69,7 +73,6 @@ class StepsTarget(SummedTarget):
 class FitBySteps(GaussianSampler):
     """The plan's own algorithm; it has no options."""
 
-    carries_out: ClassVar[str] = "averaged-steps"
     why: ClassVar[str] = "moments, averaged noisy Newton steps and what standard errors are made of"
 
     def exactness(self, plan: Plan) -> privacy.AsRun:
@@ -77,7 +80,11 @@ class FitBySteps(GaussianSampler):
         problem: StepsProblem = plan.mechanism.problem(plan)
         n, sizes = problem.n, problem.sizes
         check_room(
-            n, SecondMoments(problem.layout, True), gram_steps(sizes.moment_radius**2, n), None, sizes.moment_radius
+            n,
+            SecondMoments(problem.layout, problem.score.in_moments),
+            gram_steps(sizes.moment_radius**2, n),
+            None,
+            sizes.moment_radius,
         )
         check_room(n, ClippedScores(problem.score), vector_steps(sizes.step_bound, n), sizes.step_bound, None, None)
         radius = sizes.covariance_radius
@@ -102,7 +109,7 @@ def passes_of(problem: StepsProblem) -> int:
         sizes.level_noise, sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
         sizes.count_noise, sizes.information_noise, sizes.covariance_noise,
     )  # fmt: skip
-    by_person = passes_by_person(problem.n, problem.size) - 1 if problem.persons else 0
+    by_person = passes_by_person(problem.n, problem.size) - 1 if problem.persons and sizes.covariance_noise else 0
     tail = TAIL_COUNTS * (sizes.tail_noise > 0.0)
     return sum(noise > 0.0 for noise in noises) + tail + EARLY_STEPS + STEPS + by_person
 
@@ -116,20 +123,20 @@ class Stages:
 
     def run(self) -> StepsPublished:
         """Return everything that is published."""
-        problem = self.target.problem
+        problem, score = self.target.problem, self.target.problem.score
         sizes, records = problem.sizes, self.target.records
         columns, level = problem.moment_columns, None
         if sizes.level_noise:
-            summed = records.sum(ResponseSum(), MEAN_STEPS)
+            summed = records.sum(ClassShares(score.level_size) if score.level_size > 1 else ResponseSum(), MEAN_STEPS)
             level = self.noise.vector(summed, MEAN_STEPS, sizes.level_noise) / problem.n
         mean = measure_mean(records.sum, problem.n, columns, sizes.mean_noise, self.noise)
         centre = centre_of(problem, mean, level)
         moments = measure_moments(records.sum, problem.n, columns, centre, problem.numbers, self.noise)
-        first, design = first_of(problem, centre, moments), None
+        first, design = first_of(problem, centre, moments, level), None
         if sizes.design_noise:
             steps = gram_steps(sizes.design_radius**2, problem.n)
-            public = (first.mean[:-1], first.root, first.slopes, first.centre, first.unit)
-            summed = records.sum(DesignMoments(problem.layout), steps, *public, sizes.design_radius)
+            public = (first.mean[: columns.layout.columns], first.root, first.slopes, first.centre, first.unit)
+            summed = records.sum(DesignMoments(problem.layout, columns.response), steps, *public, sizes.design_radius)
             design = self.noise.triangle(summed, steps**2, sizes.design_noise)
         where = where_of(problem, first, design)
         rows = records.read_as(
@@ -152,13 +159,13 @@ class Stages:
         information = None
         if sizes.information_noise:
             information = self._matrix(
-                Information(problem.score),
+                ClassInformation(score) if isinstance(score, ClassScore) else Information(score),
                 path.step,
                 sizes.information_radius,
                 sizes.step_bound,
                 sizes.information_noise,
             )
-        covariance = self._covariance(path.step, sizes)
+        covariance = self._covariance(path.step, sizes) if sizes.covariance_noise else None
         return StepsPublished(level, mean, moments, design, tail, path.early, path.step, count, information, covariance)
 
     def _tail(self) -> Array:

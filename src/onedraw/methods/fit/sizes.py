@@ -1,6 +1,6 @@
 """The public numbers of averaged steps: how the budget is shared, how long a score may be, how many steps.
 
-Everything here follows from n, the columns, the kind of response and the budget. Choosing badly costs accuracy, never
+Everything here follows from n, the columns, the kind of response (kinds.py) and the budget. Choosing badly costs accuracy, never
 privacy: the promise is derived from the numbers that result (`mechanism.promise_of`).
 
 **How long a score may be.** Scores z·ψ are shortened to B = β√p (p coefficients, z of unit variance in every direction, ψ in
@@ -18,6 +18,9 @@ than B, by about γB each, move a coefficient by κγβN/√n sampling errors; o
 1.5. Noise adds 2β√p/(μ√n). Both are alike where N = 2√p/(κγμ), about 8√p/μ, whatever n and the table are. `choose_factor`
 looks for that B by bisection, with noisy counts of longer scores (`TAIL_COUNTS`) at the start. Both directions of an error cost
 little: the sum is flat near its least value.
+
+Of several classes p is the number of entries of a row: ψ is a vector no longer than √2, however many classes there are. Robust lines and
+margins have fixed lengths (kinds.py), and no counts.
 """
 
 from __future__ import annotations
@@ -28,10 +31,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
-from onedraw.mechanisms.stages import MomentsStage, Spending, Stage, apart, stage_before
+from onedraw.methods.stages import MomentsStage, Spending, Stage, apart, stage_before
 from onedraw.models.moments.measured import Layout, MomentColumns
 
-from .scores import Score
+from .scores import LEVEL_REACH, Score
 
 EARLY_STEPS, SKIPPED_STEPS, STEPS = 12, 4, 30
 """Steps with half the bound, how many of them are left out of their average, and steps with the full bound. More steps
@@ -39,10 +42,6 @@ cost no privacy, since each then has more noise and the average the same; they c
 
 EARLY_SHARE, COVARIANCE_SHARE = 0.10, 0.06
 """Of μ²: the early steps, and the covariance of the scores."""
-
-COUNT_SHARE = {"number": 0.04, "label": 0.0, "count": 0.04, "quantile": 0.0}
-"""Of μ², for the count of scores longer than twice the bound. Scores of labels and quantiles are bounded themselves, so that few
-records far out cannot make them long: what shortening leaves is covered by the allowance (`result`)."""
 
 TAIL_SHARE, TAIL_COUNTS = 0.04, 3
 """Of μ², for the counts by which the bound is chosen, and how many counts: bisection over 2³ bounds."""
@@ -53,35 +52,22 @@ FACTORS = (0.09375, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.75, 1.0)
 TAIL_TARGET, LARGEST_TARGET = 8.0, 0.25
 """About this many times √p/μ scores are to be longer than the bound (see above), and at most this share of the records."""
 
-LEAST_SEARCHED = {"number": 3.0, "label": 2.0, "count": 3.0, "quantile": 0.8}
-"""β from which a shorter bound is looked for. Below, the longest is short enough for all tables, and the counts would be noise."""
-
 UP = 1.0 + 2.0**-50
 """Noise at a shorter bound is the same share of it, rounded up."""
 
-LEVEL_REACH, LEVEL_NOISE, LEVEL_SHARES = 2.0, 0.1, (0.02, 0.2)
-"""What a record moves a response's sum by, the deviation aimed at of its mean's noise (both in half-ranges), and the least and
-largest share of μ² for it."""
+LEVEL_NOISE, LEVEL_SHARES = 0.1, (0.02, 0.2)
+"""The deviation aimed at of the noise of a response's mean, in half-ranges, and the least and largest share of μ² for it."""
 
 MOMENTS_SHARE = 0.12
-DESIGN_SHARE = {"number": 0.13, "label": 0.08, "count": 0.08, "quantile": 0.13}
-INFORMATION_SHARE = {"number": 0.0, "label": 0.10, "count": 0.12, "quantile": 0.10}
-"""Of μ²: moments in declared and in measured coordinates, and the information, which for numbers follows from them. The
-steps have the rest."""
+"""Of μ²: moments in declared coordinates. Those in measured ones and the information have shares by kind (kinds.py), the steps
+the rest."""
 
-BIAS = {"number": 0.138, "label": 0.0235, "count": 0.05, "quantile": 0.02}
-"""b₀: deviations of one record by which scores shortened to √p move a coefficient."""
-
-LEAST_BETA = {"number": 1.0, "label": 1.0, "count": 1.0, "quantile": 0.5}
-
-ROW_SQUARES = {"number": (2.0, 12.0), "label": (1.3, 1.3), "count": (1.3, 1.3), "quantile": (2.0, 12.0)}
-"""Squared norm of a row of measured moments, over its number of entries: at least and at most."""
+LARGEST_MATRIX = 150
+"""Coefficients of several classes up to which information and covariance are measured. Beyond, their p(p + 1)/2 numbers would make a
+certificate of megabytes, and noise would hide them at any n that fits into memory."""
 
 ROOMY_EDGE = 0.1
 """Rows of measured moments are that long while the noise's spectral edge stays below this share of a unit variance."""
-
-LARGEST_DESIGN_EDGE = {"number": 9.0, "label": 0.3, "count": 0.3, "quantile": 9.0}
-"""Edge of the second moments beyond which they are left out and their share goes to the first."""
 
 INFORMATION_SQUARES, INFORMATION_EDGE = (1.5, 12.0), 0.15
 """The same for rows of the information, over p, and the edge as a share of the expected information. At 0.4 noise hid directions
@@ -119,7 +105,7 @@ class StepNumbers(MomentsStage):
         more = ("step_bound", "step_noise"), ("information_radius", "information_noise"), ("tail_target", "tail_noise")
         both = (*pairs, *more, ("covariance_radius", "covariance_noise"))
         given = [(getattr(self, bound) > 0.0, getattr(self, noise) > 0.0) for bound, noise in both]
-        always = self.moments_noise and self.early_noise and self.step_noise and self.covariance_noise
+        always = self.moments_noise and self.early_noise and self.step_noise
         return bool(always and all(bound == noise for bound, noise in given))
 
     @classmethod
@@ -136,7 +122,7 @@ class StepNumbers(MomentsStage):
 
         Each noise keeps its ratio to what one record can move, or a larger one.
         """
-        squared = min(1.0, factor * max(1.0, self.step_bound / self.covariance_radius))
+        squared = min(1.0, factor * max(1.0, self.step_bound / (self.covariance_radius or self.step_bound)))
         return replace(
             self,
             early_bound=self.early_bound * factor, early_noise=self.early_noise * factor * UP,
@@ -163,8 +149,8 @@ class Setting:
     """Coefficients, the intercept included."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", MomentColumns(self.layout, True))
-        object.__setattr__(self, "size", self.layout.width)
+        object.__setattr__(self, "columns", MomentColumns(self.layout, self.score.in_moments))
+        object.__setattr__(self, "size", self.score.blocks * self.layout.width)
 
     @property
     def triangle(self) -> int:
@@ -174,62 +160,77 @@ class Setting:
 
 def numbers_for(setting: Setting, mu: float) -> StepNumbers:
     """Return the numbers that spend a total of μ."""
-    spending, kind, k, n = Spending(mu, pure=False), setting.score.kind, setting.records, setting.n
-    p, entries = setting.size, setting.columns.count
-    design = DESIGN_SHARE[kind]
-    row_square = _row_square(ROW_SQUARES[kind], ROOMY_EDGE, entries, n, k, mu * math.sqrt(design), extra=1.0)
+    spending, kind, k, n = Spending(mu, pure=False), setting.score.constants, setting.records, setting.n
+    entries, design = setting.columns.count, kind.design_share
+    one = design_edge(entries + 1.0, entries, n, k, mu * math.sqrt(design))
+    row_square = _within(kind.row_squares, ROOMY_EDGE / one) * (entries + 1.0)
     before = partial(stage_before, setting.columns, spending, n=n, records=k)
     moments = MOMENTS_SHARE
-    if design_edge(row_square, entries, n, k, mu * math.sqrt(design)) > LARGEST_DESIGN_EDGE[kind]:
+    if design_edge(row_square, entries, n, k, mu * math.sqrt(design)) > kind.largest_design_edge:
         moments, design = moments + design, 0.0
     stage, _ = before(share=moments)
-    level = 0.0 if stage.mean_noise or not setting.layout.intercept else level_share(n * mu / k)
-    information, count = INFORMATION_SHARE[kind], COUNT_SHARE[kind]
-    steps = 1.0 - moments - design - EARLY_SHARE - information - COVARIANCE_SHARE - count - level
+    level = 0.0 if _in_mean(setting, stage) else level_share(n * mu / k, setting.score.level_reach)
+    information, covariance, count = kind.information_share, COVARIANCE_SHARE, kind.count_share
+    if setting.score.of_classes and setting.size > LARGEST_MATRIX:
+        information = covariance = 0.0
+    steps = 1.0 - moments - design - EARLY_SHARE - information - covariance - count - level
     longest = beta(setting, mu * math.sqrt(steps))
-    tail = TAIL_SHARE if longest >= LEAST_SEARCHED[kind] else 0.0
+    tail = TAIL_SHARE if longest >= kind.least_searched and not setting.score.fixed else 0.0
     steps -= tail
-    bound = longest * math.sqrt(p)
-    information_square = 0.0
-    if information:
-        top = setting.score.largest_curvature
-        room, share = INFORMATION_EDGE * setting.score.information / top, mu * math.sqrt(information)
-        information_square = top * _row_square(INFORMATION_SQUARES, room, p, n, k, share, extra=0.0)
-    covariance_square, together = covariance_bound(setting, bound) ** 2, k
-    if setting.persons:
+    bound = longest * math.sqrt(setting.layout.width)
+    information_square = _information_square(setting, mu * math.sqrt(information)) if information else 0.0
+    covariance_square, together = covariance_bound(setting, bound) ** 2 if covariance else 0.0, k
+    if setting.persons and covariance:
         covariance_square, together = person_square(setting, bound, mu * math.sqrt(COVARIANCE_SHARE)), 1
     return StepNumbers(
         stage.mean_noise, stage.moments_noise, stage.moment_radius,
-        spending.noise(level, LEVEL_REACH * k) if level else 0.0,
+        spending.noise(level, setting.score.level_reach * k) if level else 0.0,
         spending.noise(design, k * apart(row_square, pure=False)) if design else 0.0,
         math.sqrt(row_square) if design else 0.0,
         math.sqrt(TAIL_COUNTS) * spending.noise(tail, float(k)) if tail else 0.0,
-        min(TAIL_TARGET * math.sqrt(p) * k / mu, LARGEST_TARGET * n) if tail else 0.0,
+        min(TAIL_TARGET * math.sqrt(setting.layout.width) * k / mu, LARGEST_TARGET * n) if tail else 0.0,
         bound / 2.0, math.sqrt(EARLY_STEPS) * spending.noise(EARLY_SHARE, 2.0 * k * bound / 2.0),
         bound, math.sqrt(STEPS) * spending.noise(steps, 2.0 * k * bound),
         spending.noise(count, float(k)) if count else 0.0,
         spending.noise(information, k * apart(information_square, pure=False)) if information else 0.0,
         math.sqrt(information_square),
-        spending.noise(COVARIANCE_SHARE, together * apart(covariance_square, pure=False)), math.sqrt(covariance_square),
+        spending.noise(covariance, together * apart(covariance_square, pure=False)) if covariance else 0.0,
+        math.sqrt(covariance_square),
     )  # fmt: skip
+
+
+def _in_mean(setting: Setting, stage: MomentsStage) -> bool:
+    """Return whether the response's level is measured with the columns' mean, or not needed."""
+    return bool(stage.mean_noise and setting.columns.response) or not setting.layout.intercept
+
+
+def _information_square(setting: Setting, mu: float) -> float:
+    """Return the squared norm of a record's share of the information, for this μ of it."""
+    score, p = setting.score, setting.layout.width
+    top = score.largest_curvature
+    one = design_edge(p, setting.size, setting.n, setting.records, mu)
+    return top * _within(INFORMATION_SQUARES, INFORMATION_EDGE * score.information / top / one) * p
 
 
 def beta(setting: Setting, mu: float) -> float:
     """Return β, for this μ of the steps: see the head of this file."""
-    kind, n, p = setting.score.kind, setting.n, setting.size
-    information = setting.score.information if kind == "label" else 0.64 if kind == "quantile" else 1.0
-    found = 1.5 * BIAS[kind] ** 2 * (n * mu / setting.records) ** 2 * information / (4.0 * p)
-    return float(max(LEAST_BETA[kind], found**0.2))
+    score, n, p = setting.score, setting.n, setting.layout.width
+    if score.fixed:
+        return score.fixed_beta
+    information = {"number": 1.0, "count": 1.0, "quantile": 0.64}.get(score.kind, score.information)
+    found = 1.5 * score.constants.bias**2 * (n * mu / setting.records) ** 2 * information / (4.0 * p)
+    return float(max(score.constants.least_beta, found**0.2))
 
 
-def level_share(signal: float) -> float:
-    """Return the share of μ² for the response's mean alone, for this nμ over the records of a person.
+def level_share(signal: float, reach: float = LEVEL_REACH) -> float:
+    """Return the share of μ² for the response's level alone, for this nμ over the records of a person.
 
-    It is measured where the mean of all columns would drown. Its noise is then `LEVEL_NOISE` where that costs little: without
-    it the response's distance from the middle of its range would count as scatter, and all noise would be as much larger.
+    It is measured where the mean of all columns would drown, and always of several classes. Its noise is then `LEVEL_NOISE` where that
+    costs little: without it the response's distance from the middle of its range would count as scatter, and all noise would be as
+    much larger.
     """
     least, most = LEVEL_SHARES
-    return min(max((LEVEL_REACH / (LEVEL_NOISE * signal)) ** 2, least), most)
+    return min(max((reach / (LEVEL_NOISE * signal)) ** 2, least), most)
 
 
 def choose_factor(count: Callable[[float], float], target: float) -> float:
@@ -248,16 +249,10 @@ def choose_factor(count: Callable[[float], float], target: float) -> float:
 
 
 def covariance_bound(setting: Setting, bound: float) -> float:
-    """Return the length to which scores are shortened before they are squared.
-
-    For numbers 9√p at most, beyond which the noise would grow faster than what is still cut; for scores that are bounded
-    themselves √(3p/2), since few rows are longer.
-    """
-    p = setting.size
-    largest = {"number": 9.0, "quantile": 9.0, "label": math.sqrt(1.5), "count": 3.0 * math.sqrt(1.5)}[
-        setting.score.kind
-    ]
-    return min(bound, largest * math.sqrt(p))
+    """Return the length to which scores are shortened before they are squared: fixed lengths are kept."""
+    if setting.score.fixed:
+        return bound
+    return min(bound, setting.score.constants.longest_covariance * math.sqrt(setting.layout.width))
 
 
 def person_square(setting: Setting, bound: float, mu: float) -> float:
@@ -268,8 +263,7 @@ def person_square(setting: Setting, bound: float, mu: float) -> float:
     covariance of independent records, since that of records that are alike is up to k times as large.
     """
     k, score = setting.records, setting.score
-    usual = {"number": 1.0, "count": 1.0, "label": score.information, "quantile": 0.25}[score.kind]
-    room = PERSON_NOISE * setting.n * math.sqrt(k * setting.size) * usual * mu / apart(1.0, pure=False)
+    room = PERSON_NOISE * setting.n * math.sqrt(k * setting.size) * score.variance * mu / apart(1.0, pure=False)
     least = k * covariance_bound(setting, bound) ** 2
     return min(max(room, least), k * least)
 
@@ -279,13 +273,9 @@ def design_edge(square: float, entries: int, n: int, records: int, mu: float) ->
     return records * apart(square, pure=False) * math.sqrt(entries) / (mu * n)
 
 
-def _row_square(
-    bounds: tuple[float, float], room: float, entries: int, n: int, records: int, mu: float, *, extra: float
-) -> float:
-    """Return the squared norm of rows: as long as the noise's edge allows."""
-    least, most = bounds
-    one = design_edge(entries + extra, entries, n, records, mu)
-    return min(max(room / one, least), most) * (entries + extra)
+def _within(ends: tuple[float, float], value: float) -> float:
+    """Return the value, or the end that it is beyond: rows are as long as the noise's edge allows."""
+    return min(max(value, ends[0]), ends[1])
 
 
 def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
@@ -293,9 +283,10 @@ def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
 
     Scores at their longest bound: at a shorter one reach and noise are smaller in the same ratio (`StepNumbers.at`).
     """
-    found = [Stage(LEVEL_REACH, numbers.level_noise, 1, columns=True)] if numbers.level_noise else []
+    score, p = setting.score, setting.size
+    level = Stage(score.level_reach, numbers.level_noise, score.level_size, columns=True)
+    found = [level] if numbers.level_noise else []
     found += numbers.stages(setting.columns, pure=False)
-    p = setting.size
     if numbers.design_noise:
         square = numbers.design_radius**2
         found.append(Stage(apart(square, pure=False), numbers.design_noise, setting.columns.entries, square))

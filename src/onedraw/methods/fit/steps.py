@@ -28,12 +28,8 @@ import numpy as np
 
 from onedraw.arrays import Array
 
-from .coordinates import StepsProblem, Where
+from .coordinates import Pull, StepsProblem, Where, pull_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
-
-DAMPING = {"number": 2.0, "label": 2.5, "count": 2.5, "quantile": 5.0}
-"""a at least. More for quantiles: where residuals have heavy tails or scatter unevenly, their density at the quantile is several times
-that of normal ones of the same deviation, and steps that are too long jump from one side of it to the other."""
 
 WANDER = 0.7
 """Standard deviation of the predictor over iterates."""
@@ -67,7 +63,8 @@ class Path:
 
 def walk(problem: StepsProblem, where: Where, gradient: Gradient) -> Path:
     """Return the averages of the early steps and of the steps, from the published start."""
-    sizes, curve = problem.sizes, Curvature(np.zeros((problem.size, problem.size)))
+    sizes, pull = problem.sizes, pull_of(problem, where)
+    curve = Curvature(np.zeros((problem.size, problem.size)), pull)
     theta, early = _series(problem, where, gradient, where.start, sizes.early_bound, sizes.early_noise, EARLY_STEPS, SKIPPED_STEPS, curve)  # fmt: skip
     _, step = _series(problem, where, gradient, theta, sizes.step_bound, sizes.step_noise, STEPS, 0, curve)
     return Path(early, step)
@@ -83,6 +80,8 @@ class Curvature:
     """
 
     beyond: Array
+    pull: Pull
+    """The declared prior's, whose precision is known."""
 
     def learn(self, step: Array, change: Array, information: Array, noise: float) -> bool:
         """Raise the information along a step after which the noisy sums were smaller by ``change``; return whether it was."""
@@ -97,24 +96,22 @@ class Curvature:
 
 def information_at(problem: StepsProblem, where: Where, theta: Array) -> tuple[Array, float]:
     """Return what published moments imply for the information of all records at θ, and its mean weight."""
-    record = problem.score.expected_information(theta, where.spread, problem.layout.intercept, where.score_scale)
-    mean = (
-        float(record[-1, -1]) if problem.layout.intercept else float(np.trace(record) / max(where.spread.sum(), 1e-9))
-    )
-    return problem.n * record, problem.n * mean
+    score, intercept = problem.score, problem.layout.intercept
+    record = score.expected_information(theta, where.spread, intercept, where.score_scale)
+    return problem.n * record, problem.n * score.mean_weight(record, where.spread, intercept)
 
 
 def _series(
     problem: StepsProblem, where: Where, gradient: Gradient, theta: Array, bound: float, noise: float, steps: int, skipped: int,
     curve: Curvature,
 ) -> tuple[Array, Array]:  # fmt: skip
-    usual = problem.n * (problem.score.information if problem.score.kind != "count" else 1.0)
+    usual = problem.n * problem.score.information
     wander = problem.size * problem.loss * (noise / usual) ** 2 / (2.0 * WANDER**2)
-    damping = min(max(DAMPING[problem.score.kind], wander), steps / 2.0)
+    damping = min(max(problem.score.constants.damping, wander), steps / 2.0)
     average, first = np.zeros(problem.size), theta
     information, last = np.zeros((problem.size, problem.size)), None
     for number in range(steps):
-        total = gradient(theta, bound, noise)
+        total = gradient(theta, bound, noise) + curve.pull.at(theta)
         if last is not None:
             curve.learn(theta - last[0], last[1] - total, information, noise)
         last = theta, total
@@ -122,7 +119,7 @@ def _series(
         theta = _moved(problem, where, theta, _step(information, mean * where.doubt, damping) @ total)
         if number >= skipped:
             average += theta / (steps - skipped)
-    if problem.score.kind != "number" and skipped == 0:
+    if not problem.score.quadratic and skipped == 0:
         average = average + (min(damping, LARGEST_CORRECTION) - 1.0) * (theta - first) / steps
     return theta, average
 
@@ -130,8 +127,9 @@ def _series(
 def _moved(problem: StepsProblem, where: Where, theta: Array, move: Array) -> Array:
     """Return the coefficients after a move, which changes no predictor by much and leaves them numbers."""
     if not problem.score.linear:
-        slopes, level = move[: len(where.spread)], move[len(where.spread) :]
-        reach = math.sqrt(float(slopes @ (where.spread * slopes)) + float(level @ level))
+        blocks = move.reshape(problem.score.blocks, -1)
+        slopes, level = blocks[:, : len(where.spread)], blocks[:, len(where.spread) :]
+        reach = math.sqrt(float(np.sum(where.spread * slopes**2)) + float(np.sum(level**2)))
         move = move * min(1.0, LONGEST_STEP / max(reach, 1e-12))
     theta = theta + move
     return np.asarray(theta * min(1.0, FARTHEST / max(float(np.linalg.norm(theta)), 1e-300)))
@@ -142,7 +140,7 @@ def _expected(problem: StepsProblem, where: Where, theta: Array, curve: Curvatur
     information, mean = information_at(problem, where, theta)
     values, axes = np.linalg.eigh(information)
     least = 0.0 if problem.score.linear else LEAST_INFORMATION * mean
-    return np.asarray((axes * np.maximum(values, least)) @ axes.T) + curve.beyond, mean
+    return np.asarray((axes * np.maximum(values, least)) @ axes.T) + curve.beyond + curve.pull.precision, mean
 
 
 def _step(information: Array, doubt: Array, damping: float) -> Array:

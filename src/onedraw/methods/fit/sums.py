@@ -3,16 +3,19 @@
 | statistic | a record's share | its norm |
 | --- | --- | --- |
 | ResponseSum | r, the response in [−1, 1] | 1 |
+| ClassShares | the unit vector of a record's class | 1 |
 | DesignMoments | (z, e)(z, e)ᵀ, the row of measured columns and residual shortened to ρ | ρ² (Frobenius) |
 | ClippedScores | z·ψ, shortened to B | B |
 | LongScores | 1 if ‖z·ψ‖ > B | 1 |
 | Information | w·zzᵀ, w the record's information, √w·z shortened to ρ | ρ² |
+| ClassInformation | a·(W ⊗ zzᵀ), W the information of the contrasts, shortened to ρ² | ρ² (Frobenius) |
 | ScoreCovariance | (z·ψ)(z·ψ)ᵀ, z·ψ shortened to B_K | B_K² |
 | PersonCovariance | of a person: uuᵀ, u the sum of their z·ψ (`RecordScores`), shortened to B_P | B_P² |
 
-Where y is one of two classes, zψ is first weighted by min(1, B/(‖z‖·max(p, 1 − p))), p the chance of either class. Such weights
-depend on z alone, so a model that holds is estimated without bias (Künsch, Stefanski, Carroll 1989), and the score is no longer
-than B whichever class the record has. Shortening the long scores alone would count the rarer class less.
+Where ψ has a largest size for a row (one of two classes p or 1 − p, one of several the length of P − e_y, a limit, or a quantile's level),
+zψ is first weighted by min(1, B/(‖z‖·that size)). Such weights depend on z alone, so a model that holds is estimated without bias
+(Künsch, Stefanski, Carroll 1989), and the score is no longer than B whatever the response is. Shortening the long scores alone would
+count the rarer class less. Least squares, counts, and quantiles of no robust line have no weights.
 
 Vectors are shortened first and cut towards zero onto their lattice afterwards, which never lengthens them. So norms hold
 exactly, whatever the coordinates and coefficients are. `StepRows` rewrites a record once as (z, response), one record a column.
@@ -27,10 +30,11 @@ import numpy as np
 
 from onedraw.data.sums import Reading
 from onedraw.models.compute import jax, jnp
-from onedraw.models.moments.measured import Layout, cut, gram
+from onedraw.models.moments.measured import INSIDE, Layout, cut, gram
 from onedraw.models.sums.exact_sums import Compiled
 
-from .scores import WINDOW, Score
+from .class_scores import ClassScore
+from .scores import Score
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,25 @@ class ResponseSum(Compiled):
 
 
 @dataclass(frozen=True)
+class ClassShares(Compiled):
+    """Σ of the unit vectors of classes 0 … K − 1, which are r = 2·class/(K − 1) − 1, in steps of 1/steps."""
+
+    classes: int
+
+    def bound(self, steps: Any) -> float:
+        return float(steps)
+
+    def block(self, X: Any, r: Any, weight: Any, steps: Any) -> Any:
+        own = jnp.rint((r + 1.0) * (self.classes - 1.0) / 2.0)[None, :] == jnp.arange(float(self.classes))[:, None]
+        return jnp.where(own, steps, 0.0) @ weight
+
+
+@dataclass(frozen=True)
 class DesignMoments(Compiled):
-    """Σ (z, e)(z, e)ᵀ in coordinates and residuals that the first moments gave."""
+    """Σ (z, e)(z, e)ᵀ in coordinates and residuals that the first moments gave; Σ zzᵀ of several classes."""
 
     layout: Layout
+    response: bool = True
 
     def bound(self, steps: Any, mean: Any, root: Any, slopes: Any, centre: Any, unit: Any, radius: Any) -> float:
         return float((radius * steps) ** 2)
@@ -73,9 +92,9 @@ class DesignMoments(Compiled):
         self, X: Any, r: Any, weight: Any, steps: Any, mean: Any, root: Any, slopes: Any, centre: Any, unit: Any, radius: Any
     ) -> Any:  # fmt: skip
         z = (self.layout.rows(X) - mean) @ root
-        residual = (r - centre - z @ slopes) / unit
-        rows = jnp.concatenate([z, residual[:, None]], axis=1)
-        return gram(cut(_finite(rows), radius).T * weight, steps)
+        if self.response:
+            z = jnp.concatenate([z, ((r - centre - z @ slopes) / unit)[:, None]], axis=1)
+        return gram(cut(_finite(z), radius).T * weight, steps)
 
 
 @dataclass(frozen=True)
@@ -99,23 +118,26 @@ class _AtCoefficients(Compiled):
     score: Score
 
     def _scores(self, z: Any, y: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None) -> Any:
-        """Return z·ψ, of classes weighted so that none is longer than ``bound`` whichever class the record has."""
-        slope = -self.score.kernel.slope(theta @ z, y) / score_scale
-        return _finite(z * (slope * self._weights(z, slope, bound, stretch)))
+        """Return z·ψ, weighted so that none is longer than ``bound`` whatever response the record has, where ψ has a largest size."""
+        u = self.score.predictor(theta, z)
+        psi = self.score.slope(u, y, score_scale)
+        weights = self._weights(z, self.score.longest_at(u, psi), bound, stretch)
+        return _finite(self.score.times(psi * weights, z))
 
-    def _weights(self, z: Any, slope: Any, bound: Any, stretch: Any = None) -> Any:
-        """Return min(1, B/(‖Rz‖·max(p, 1 − p))) for classes and 1 for others; p is the chance of the record's class.
+    def _weights(self, z: Any, longest: Any, bound: Any, stretch: Any = None) -> Any:
+        """Return min(1, B/(‖Rz‖·longest)), or 1 where ψ has no largest size.
 
         Parameters
         ----------
+        longest : array
+            The largest |ψ| over the responses that each record could have; None if there is none.
         stretch : array, optional
             R, if the steps read rows R·z (effects.py) and these are z.
         """
-        if self.score.kind != "label":
+        if longest is None:
             return 1.0
         z = z if stretch is None else stretch @ z
-        longest = jnp.maximum(jnp.abs(slope), 1.0 - jnp.abs(slope)) * jnp.sqrt((z * z).sum(axis=0))
-        return jnp.minimum(1.0, bound / jnp.maximum(longest, 1e-300))
+        return jnp.minimum(1.0, bound / jnp.maximum(longest * jnp.sqrt((z * z).sum(axis=0)), 1e-300))
 
 
 @dataclass(frozen=True)
@@ -156,14 +178,37 @@ class Information(_AtCoefficients):
     def block(
         self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None
     ) -> Any:  # fmt: skip
-        u = theta @ z
-        if self.score.kind == "quantile":
-            information = jnp.where(jnp.abs(y - u) <= WINDOW, 0.5 / WINDOW, 0.0)
-        else:
-            slope = self.score.kernel.slope(u, y) / score_scale
-            information = self.score.kernel.curvature(u, y) / score_scale * self._weights(z, slope, bound, stretch)
+        u = self.score.predictor(theta, z)
+        psi = self.score.slope(u, y, score_scale)
+        weights = self._weights(z, self.score.longest_at(u, psi), bound, stretch)
+        information = self.score.curvature(u, y, score_scale) * weights
         rows = _finite(z * jnp.sqrt(jnp.clip(information, 0.0, self.score.largest_curvature)))
         return gram(cut(rows, radius, axis=0) * weight, steps)
+
+
+@dataclass(frozen=True)
+class ClassInformation(_AtCoefficients):
+    """Σ a·(W ⊗ zzᵀ) of several classes, W = diag P − PPᵀ in contrasts, a sum of squares of factors.
+
+    Factors cut onto the lattice are KKᵀ with ‖KKᵀ‖ ≤ (√‖FFᵀ‖ + e)², e the norm of what the cut takes from F. So √‖FFᵀ‖ is kept below
+    the radius less the largest e, and a record's share has Frobenius's norm ρ² at most.
+    """
+
+    score: ClassScore
+
+    def bound(self, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None) -> float:
+        return float((radius * steps) ** 2)
+
+    def block(
+        self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, bound: Any, stretch: Any = None
+    ) -> Any:  # fmt: skip
+        u = self.score.predictor(theta, z)
+        weights = self._weights(z, self.score.longest_at(u, None), bound, stretch)
+        factors, norm = self.score.factors(u)
+        room = jnp.maximum(INSIDE * radius - np.sqrt(len(factors) * theta.size) / steps, 0.0)
+        size = jnp.sqrt(norm * weights * (z * z).sum(axis=0))
+        rows = z * (jnp.sqrt(weights) * jnp.minimum(1.0, room / jnp.maximum(size, 1e-300)))
+        return sum(gram(_finite(self.score.times(factor, rows)) * weight, steps) for factor in factors)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class Logistic(TwoClasses, LinearModel, WithLikelihood):
     @property
     def fit_loss(self) -> FitLoss:
         kernel = self.kernel
-        return FitLoss(kernel, "one-sided", kernel.steepest, kernel.curvatures(math.inf, SIGNS)[1], "labels")
+        return FitLoss(kernel, kernel.steepest, kernel.curvatures(math.inf, SIGNS)[1], "labels")
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -112,7 +112,7 @@ class HuberisedHinge(TwoClasses, LinearModel):
 
     @property
     def fit_loss(self) -> FitLoss:
-        return FitLoss(self.kernel, "one-sided", 1.0, self.kernel.curvatures(math.inf, SIGNS)[1], "labels")
+        return FitLoss(self.kernel, 1.0, self.kernel.curvatures(math.inf, SIGNS)[1], "labels")
 
 
 @frozen_value

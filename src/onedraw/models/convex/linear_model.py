@@ -3,7 +3,7 @@
 Minami, Arai, Sato, "Differential Privacy without Sensitivity" (NIPS 2016): privacy follows from how far one
 record's gradient reaches, not from a bounded loss. A model here is a frozen value: a convex loss, a Gaussian
 prior, and public bounds that records are brought into. It encodes records (`summarise`) and states constants
-(`bounds`); which promise follows is the business of `onedraw.mechanisms`, how to draw that of `onedraw.samplers`.
+(`bounds`); which promise follows is the business of `onedraw.methods`, how to draw that of `onedraw.samplers`.
 
 | name in `bounds` | meaning, for every record and every θ of the prior's support |
 | --- | --- |

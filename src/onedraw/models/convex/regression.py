@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onedraw.errors import InvalidModel
-from onedraw.models.fit.constants import QUANTILE_WIDTH
 from onedraw.models.fit.losses import FitLoss
 from onedraw.models.model import POSITIVE, RATES, Bound, count, number
 from onedraw.models.priors import Gaussian
@@ -30,6 +29,9 @@ from onedraw.privacy.stored import frozen_value
 from . import number_losses as losses
 from .linear_model import LinearModel, enforced_bounds
 from .losses import LinearLoss, product_up
+
+QUANTILE_WIDTH = 0.25
+"""A quantile's kink is rounded over this many measured residual deviations."""
 
 FAR = 2.0**20
 """Prior standard deviations of the predictor beyond which a response is not told apart from a farther one."""
@@ -119,7 +121,7 @@ class HuberRegression(LinearModel):
     kind, title, predicts = "huber", "Linear regression (Huber)", "number"
     changes = "the expected response"
     # in units of the declared threshold: nothing of the responses is measured
-    measured_loss = FitLoss(losses.HuberLoss(1.0), "two-sided", 1.0, 1.0, "labels")
+    measured_loss = FitLoss(losses.HuberLoss(1.0), 1.0, 1.0, "labels")
 
     threshold: float = field(metadata=POSITIVE)
     response_bound: float | None = field(default=None, metadata=POSITIVE)
@@ -151,7 +153,7 @@ class LogCoshRegression(LinearModel):
     kind, title, predicts = "linear", "Linear regression (robust)", "number"
     changes = "the response's centre"
     besides = "; far responses count less than in least squares"
-    fit_loss = FitLoss(losses.LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
+    fit_loss = FitLoss(losses.LogCoshLoss(1.0), 1.0, 1.0, "measured")
 
     response_bound: float = field(metadata=POSITIVE)
 
@@ -200,7 +202,7 @@ class Quantile(LinearModel):
             return None
         steepest = max(self.level, fraction_up(1 - Fraction(self.level)))
         loss = losses.SmoothedPinballLoss(self.level, QUANTILE_WIDTH)
-        return FitLoss(loss, "pinball", steepest, loss.curvatures(math.inf, (-1.0, 1.0))[1], "measured", self.level)
+        return FitLoss(loss, steepest, loss.curvatures(math.inf, (-1.0, 1.0))[1], "measured", self.level)
 
     @property
     def response_scale(self) -> float:
@@ -238,7 +240,7 @@ class CountRegression(LinearModel):
 
     @property
     def fit_loss(self) -> FitLoss:
-        return FitLoss(self.kernel, "counts", float(self.largest), count_curvature(self.largest), "counts")
+        return FitLoss(self.kernel, float(self.largest), count_curvature(self.largest), "counts")
 
     @property
     def response(self) -> Clamped:

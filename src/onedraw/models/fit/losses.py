@@ -1,4 +1,4 @@
-"""Losses of a fit: what a perturbed mode needs to know of φ(u, y) (mathematics-3 §2).
+"""Losses of a fit: what a perturbed mode needs to know of φ(u, y).
 
 A `FitLoss` is a convex loss of one predictor with the constants of its theorem. Responses are in the fit's own unit:
 
@@ -13,16 +13,15 @@ curvature itself; `variability` likewise the expected square of the slope. Stand
 and K = Σ a²·variability·zzᵀ. Neither depends on the response where the model gives it, and a record's share is smaller: of counts
 Var min(N, Y) ≤ M against Y². ``robust`` fits measure the curvature and the squared slope themselves.
 
-**Several classes** (perturbed_mode.md §3): φ(u, y), u holding a score for each class. Scores count by their differences alone, so
+**Several classes** (privacy/perturbed_mode.md §1): φ(u, y), u holding a score for each class. Scores count by their differences alone, so
 a mode holds K − 1 *contrasts* of them: u = C·contrasts, the columns of C orthonormal and adding up to 0. A record's pull is as
 long in either, and the coefficients of all classes add up to 0.
 
-| | pull of a record | longest | largest eigenvalue of its Hessian | expected Hessian, Frobenius |
+| | pull of a record | longest | largest eigenvalue of its Hessian | its trace |
 | --- | --- | --- | --- | --- |
-| `ClassLoss` | p − e_y | √2 | ½ | ½ |
+| `ClassLoss` | p − e_y | √2 | ½ | 1 − 1/K |
 
-Two classes are better fitted by `Logistic(loss="exp-linear")`, which pulls half as much for the same information. Comparing
-every two of several classes by that loss, and each with the rest, lost more (benchmarks/results/class_fits.md).
+Two classes are better fitted by `Logistic(loss="exp-linear")`, which pulls half as much for the same information.
 """
 
 from __future__ import annotations
@@ -36,22 +35,10 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.models.convex.losses import ExpLinearLoss, HuberisedHingeLoss, LogisticLoss, array_module
-from onedraw.models.convex.number_losses import CappedPoissonLoss, LogCoshLoss
+from onedraw.models.convex.number_losses import CappedPoissonLoss
 from onedraw.privacy.numbers import up
-from onedraw.privacy.perturbed_mode import (
-    Corners,
-    count_slopes,
-    ridge_for,
-    slopes,
-    softmax,
-    softmax_ridge_for,
-    softmax_volume_cost,
-    volume_cost,
-)
+from onedraw.privacy.perturbed_mode import ridge_for, softmax_ridge_for, softmax_volume_cost, volume_cost
 
-from . import constants as constant
-
-Sides = Literal["one-sided", "two-sided", "pinball", "counts"]
 Of = Literal["information", "curvature", "variability", "squares"]
 
 
@@ -60,16 +47,21 @@ def measured_of(*, robust: bool) -> tuple[Of, Of]:
     return ("curvature", "squares") if robust else ("information", "variability")
 
 
+EXPECTED_INFORMATION = {"labels": 0.15, "counts": 0.5, "measured": 0.5, "quantile": 0.25, "hinge": 0.3}
+"""Information of a record in measured coordinates that a plan counts on when it decides whether to measure it at all: pq
+at a predictor of standard deviation 1.5, a rate of about one half, log-cosh at its threshold, a density at a quartile, a window of width ½
+with a seventh of the records."""
+
+
 @dataclass(frozen=True)
 class FitLoss:
-    """A loss, its ``kernel``, with the constants L, M and shape of its slopes.
+    """A loss, its ``kernel``, with the constants L and M.
 
     ``unit``: "labels" (±1), "measured" (numbers, divided by a threshold that is measured) or "counts".
     ``level`` is the τ of a quantile.
     """
 
     kernel: Any
-    sides: Sides
     slope_bound: float
     curvature_bound: float
     unit: Literal["labels", "measured", "counts"]
@@ -77,29 +69,20 @@ class FitLoss:
 
     blocks: ClassVar[int] = 1
     """Coefficient vectors in a mode; several classes have more."""
-    usual_information: ClassVar[float] = constant.CURVATURE
-    """Of a record in a usual design: what a ridge is chosen for."""
+    usual_information: ClassVar[float] = 0.2
+    """Of a record in a usual design, what a ridge is chosen for: the mean of pq·s at a predictor of standard deviation 1.5."""
 
     spends: str = field(init=False, repr=False, compare=False)
-    """Which shares of a budget its stages have (`constants.SHARES`)."""
+    """What kind of responses it is for: the unit, "quantile" or "hinge"."""
     expected_information: float = field(init=False, repr=False, compare=False)
     """Of a record in a usual design: what will be measured."""
-    relief: tuple[float, float, float] | None = field(init=False, repr=False, compare=False)
-    """(m, s, largest slope on the other side) of a loss that bends only where it is not steep, φ'' = m(1 − ρ)(s + ρ), ρ = |φ'|/L:
-    1 − ρ² for log-cosh, ρ(1 − ρ) for logistic (perturbed_mode.md, Theorem 4); None for all other losses."""
 
     def __post_init__(self) -> None:
         spends: str = self.unit if self.level is None else "quantile"
         if isinstance(self.kernel, HuberisedHingeLoss):
             spends = "hinge"
-        relief = None  # proven for these two kernels alone: Huber's loss bends as much where it is steepest
-        if isinstance(self.kernel, LogisticLoss):
-            relief = 1.0, 0.0, 0.0
-        elif isinstance(self.kernel, LogCoshLoss):
-            relief = self.curvature_bound, 1.0, self.slope_bound
         object.__setattr__(self, "spends", spends)
-        object.__setattr__(self, "expected_information", constant.EXPECTED_INFORMATION[spends])
-        object.__setattr__(self, "relief", relief)
+        object.__setattr__(self, "expected_information", EXPECTED_INFORMATION[spends])
 
     @property
     def words(self) -> str:
@@ -109,18 +92,9 @@ class FitLoss:
         names = {"labels": "exp-linear", "counts": "Poisson", "quantile": "pinball", "hinge": "hinge"}
         return f"{names.get(self.spends, 'log-cosh')} loss"
 
-    def corners(self, row: float, ridge: float, records: int) -> Corners:
-        """What the mode promises, in units of r²/σ², with κ at every corner."""
-        kappa = volume_cost(curvature=self.curvature_bound, radius_squared=row**2, ridge=ridge)
-        match self.sides:
-            case "counts":
-                return count_slopes(self.slope_bound, kappa, records=records)
-            case "pinball":
-                assert self.level is not None
-                return slopes(self.level, 1.0 - self.level, kappa, records=records)
-            case "two-sided":
-                return slopes(self.slope_bound, self.slope_bound, kappa, records=records)
-        return slopes(self.slope_bound, 0.0, kappa, records=records)
+    def volume_cost(self, row: float, ridge: float) -> float:
+        """κ: how much one record can change the volume."""
+        return volume_cost(curvature=self.curvature_bound, radius_squared=row**2, ridge=ridge)
 
     def ridge_for(self, kappa: float, row: float) -> float:
         """The ridge for which one record's volume costs κ."""
@@ -153,8 +127,8 @@ class FitLoss:
     def squares(self, predictor: Any, response: Any) -> Any:
         return self.kernel.slope(predictor, response) ** 2
 
-    def largest(self, of: Of, *, pure: bool) -> float:
-        """The largest of it, and so of a record's matrix for r = 1, by its norm or trace: ¼ for what the logistic model expects, at
+    def largest(self, of: Of) -> float:
+        """The largest of it, and so the trace of a record's matrix for r = 1: ¼ for what the logistic model expects, at
         u = 0; M for that of counts."""
         if of in ("information", "variability") and isinstance(self.kernel, ExpLinearLoss | LogisticLoss):
             return 0.25
@@ -176,11 +150,10 @@ class ClassLoss:
 
     unit: ClassVar[Literal["labels"]] = "labels"
     level: ClassVar[None] = None
-    relief: ClassVar[None] = None
     words: ClassVar[str] = "softmax loss"
     """Name of the loss for people."""
     spends: ClassVar[str] = "softmax"
-    """Which shares of a budget its stages have (`constants.SHARES`)."""
+    """What kind of responses it is for."""
     slope_bound: ClassVar[float] = up(math.sqrt(2.0))
     """The longest pull of a record with ‖z‖ = 1."""
     curvature_bound: ClassVar[float] = 0.5
@@ -208,12 +181,9 @@ class ClassLoss:
     def expected_information(self) -> float:
         return self.usual_information
 
-    def largest(self, of: Of, *, pure: bool) -> float:
-        """Of Σ ffᵀ = diag p − ppᵀ ("information", "curvature"): Frobenius's norm is at most ½, the trace, for a pure promise,
-        1 − Σp²; or of the pull's square."""
-        if of not in ("information", "curvature"):
-            return 2.0
-        return up(1.0 - 1.0 / self.classes) if pure else 0.5
+    def largest(self, of: Of) -> float:
+        """The largest trace: 1 − Σp² of Σ ffᵀ = diag p − ppᵀ ("information", "curvature"), or of the pull's square."""
+        return up(1.0 - 1.0 / self.classes) if of in ("information", "curvature") else 2.0
 
     def _probabilities(self, contrasts: Any) -> Any:
         xp, scores = array_module(contrasts), contrasts @ self.contrasts.T
@@ -231,10 +201,9 @@ class ClassLoss:
         xp = array_module(p)
         return xp.sqrt(p)[:, :, None] * (self.contrasts - (p @ self.contrasts)[:, None, :])
 
-    def corners(self, row: float, ridge: float, records: int) -> Corners:
-        """What the mode promises, in units of r²/σ²."""
-        kappa = softmax_volume_cost(self.classes, radius_squared=row**2, ridge=ridge)
-        return softmax(self.classes, kappa, records=records)
+    def volume_cost(self, row: float, ridge: float) -> float:
+        """κ: how much one record can change the volume."""
+        return softmax_volume_cost(self.classes, radius_squared=row**2, ridge=ridge)
 
     def ridge_for(self, kappa: float, row: float) -> float:
         """The ridge for which one record's volume costs κ."""

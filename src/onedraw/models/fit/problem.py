@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.row_model import Encoded, EncodedRecords
 from onedraw.models.sums.exact_sums import SummedTarget, symmetric
 
-from . import constants as constant
 from .losses import ClassLoss, FitLoss
 from .sums import FitRows
 
@@ -70,38 +69,29 @@ class Coordinates:
     unit: float = 1.0
 
 
+FLOOR = 0.4
+"""Eigenvalues of the second moments are raised to this share of the spectral edge of their noise: at 0.05 noise directions are blown up."""
+
+LEAST_RESIDUAL = 0.05
+"""The residual variance is taken to be at least this share of the response's: noise in the moments may say 0 or less."""
+
+UNMEASURED_UNIT = 0.25
+"""The unit of responses where nothing was measured: a quarter of their half-range."""
+
+
 @dataclass(frozen=True)
 class Measuring:
-    """How moments are read: the floor of their eigenvalues and how a residual deviation becomes a threshold."""
+    """How moments are read: the floor of their eigenvalues, the plan's r, and whether the response is among the columns."""
 
     floor: float
     row_bound: float
     response: bool
-    unmeasured_unit: float
-    threshold: float
-    least_residual: float
-    spare_threshold: float = 0.0
-    """Of a fit that has accuracy to spare for being nearer to least squares: added to the threshold where no direction was flattened."""
 
     def stretch(self, layout: Layout, size: float) -> float:
-        """The plan's r is for rows of squared norm d + 1. Where the floor flattened directions, rows are shorter, and are
-        stretched until a typical one is as far inside r as the plan meant: the same noise then matters less. What
-        r has to spare shrinks with them, since it was given for noise that matters little."""
-        one, left = float(layout.intercept), directions(layout, size)
-        growth = (self.row_bound**2 - one) / layout.columns
-        if self.spare_threshold and growth > 1.0:
-            growth = 1.0 + (growth - 1.0) * (left / layout.columns) ** 2
-        return self.row_bound / math.sqrt(growth * left + one)
-
-    def unit(self, layout: Layout, size: float, residual: float) -> float:
-        """The threshold of a loss for responses with this residual variance."""
-        spare = self.spare_threshold * (directions(layout, size) / layout.columns) ** 2
-        return (self.threshold + spare) * math.sqrt(residual)
-
-
-def directions(layout: Layout, size: float) -> float:
-    """How many directions of the columns the floor left: at least one, at most all."""
-    return min(max(size, 1.0), float(layout.columns))
+        """The plan's r is for rows of squared norm d + 1. Where the floor flattened directions, rows are shorter, and are stretched until
+        a typical one is as far inside r as the plan meant: the same noise then matters less."""
+        one, left = float(layout.intercept), min(max(size, 1.0), float(layout.columns))
+        return math.sqrt(self.row_bound**2 / ((self.row_bound**2 - one) / layout.columns * left + one))
 
 
 def coordinates(problem: Any, published: Published) -> Coordinates:
@@ -110,7 +100,7 @@ def coordinates(problem: Any, published: Published) -> Coordinates:
     layout, how, columns = problem.layout, problem.measuring, problem.layout.columns
     mean = MomentColumns(layout, how.response).centre(published.mean)
     if published.moments is None:
-        return Coordinates(mean[:columns], np.eye(columns), unit=how.unmeasured_unit if how.response else 1.0)
+        return Coordinates(mean[:columns], np.eye(columns), unit=UNMEASURED_UNIT if how.response else 1.0)
     second = symmetric(published.moments, columns + how.response) / problem.n
     # W = C^{−1/2}, the eigenvalues of C raised to the floor, since what noise alone could have made is not trusted; a row then has
     # a squared norm of this size on average, the number of columns less those the floor flattened
@@ -122,8 +112,8 @@ def coordinates(problem: Any, published: Published) -> Coordinates:
         return Coordinates(mean, root, stretch)
     across = root @ second[:columns, columns]
     total = max(float(second[columns, columns]), how.floor)
-    residual = max(total - float(across @ across), how.least_residual * total, how.floor**2)
-    return Coordinates(mean[:columns], root, stretch, float(mean[columns]), how.unit(layout, size, residual))
+    residual = max(total - float(across @ across), LEAST_RESIDUAL * total, how.floor**2)
+    return Coordinates(mean[:columns], root, stretch, float(mean[columns]), math.sqrt(residual))
 
 
 def positive(matrix: Array) -> Array:
@@ -133,6 +123,10 @@ def positive(matrix: Array) -> Array:
 
 
 # ── levels that are set aside ────────────────────────────────────────────────────────────────────────────────────────
+
+
+SET_ASIDE = 3.0
+"""Levels whose published count is at most this many deviations of its noise are set aside: there may be no record of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +151,7 @@ class Aside:
             levels = [([place], 0.0, counts[place], noise) for place in range(start, stop)]
             first = list(range(start, stop)), -1.0, 1.0 - counts[start:stop].sum(), noise * math.sqrt(stop - start)
             for places, intercept, share, spread in [*levels, first]:
-                if share <= constant.SET_ASIDE * spread:  # there may be no record of it
+                if share <= SET_ASIDE * spread:  # there may be no record of it
                     moves, sizes = (np.pad(part, ((0, 1), (0, 0))) for part in (moves, sizes))
                     moves[-1, places], moves[-1, -1] = 0.5, 0.5 * len(places) + intercept
                     sizes[-1, places] = 2.0 / len(places)
@@ -197,7 +191,7 @@ class Aside:
 class FitProblem:
     """All that is public before the records are read.
 
-    ``numbers`` are those of `mechanisms.fit_numbers`, by name. ``response_scale`` brings responses that are numbers into
+    ``numbers`` are those of `methods.perturbed_mode.numbers`, by name. ``response_scale`` brings responses that are numbers into
     [−1, 1]. ``prior``, if it counts, is a Gaussian on the coefficients of encoded rows.
     """
 
@@ -206,10 +200,11 @@ class FitProblem:
     loss: FitLoss | ClassLoss
     numbers: Mapping[str, float]
     measuring: Measuring
-    pure: bool
     robust: bool
     response_scale: float
     prior: Any = None
+
+    pure: ClassVar[bool] = True
 
     size: int = field(init=False, repr=False, compare=False)
     """Numbers in a mode."""

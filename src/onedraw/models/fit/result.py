@@ -1,6 +1,6 @@
 """What a published fit says: estimate, standard errors, intervals, tests, and a normal posterior. All of it is free.
 
-Given the mode θ̃, the information Ĥ and the variability K̂ at it (mathematics-3 §3), with ridge Λ, noise σ and closing
+Given the mode θ̃, the information Ĥ and the variability K̂ at it with ridge Λ, noise σ and closing
 noise ω known from the plan:
 
     estimate      θ̂ = (I + ΛĤ⁻¹)θ̃           the ridge's pull taken back, as far as Ĥ is known
@@ -31,9 +31,27 @@ from onedraw.models.normal_estimates import NormalEstimates
 from onedraw.models.sums.exact_sums import deviation, drawn_matrices, matrix_deviation, mixed_variances, symmetric
 from onedraw.privacy.numbers import confidence_level
 
-from . import constants as constant
 from .losses import robust_note, robust_words
 from .problem import Aside, Coordinates, FitProblem, Published, coordinates, positive
+
+INFORMATIVE, EDGES = 7.0, 2.25
+"""A direction is trusted if its measured information is at least 7 deviations s of its noise, and at least 2¼ times √(2p)·s, to which the
+noise of a p×p matrix alone reaches, …"""
+
+LARGEST_SWING = 0.5
+"""… if a standard error along it moves the scores of the rows it comes from by at most this: their curvature, pq or a rate, has then
+moved by an eighth on average, and not by a half …"""
+
+LARGEST_PULL = 0.1
+"""… and if the ridge pulled the scores by at most this along the direction, and those of all rows alike: the chance of a class, and
+the information with it, has then moved by less than a tenth."""
+
+UNINFORMED_SHARE = 0.05
+"""A coefficient has an interval if directions that are not trusted carry at most this share of its variance."""
+
+LARGEST_COEFFICIENT = 3.0
+"""Log-odds or log-rate of a level that is counted on where nothing is known: odds of 20 to 1. For numbers it is the
+half-range of the responses."""
 
 SIMULATIONS = 300
 """Informations and variabilities drawn again behind a multiplier. Given each, the rest is normal and is averaged exactly: the
@@ -65,16 +83,6 @@ class Known(NamedTuple):
     """Standard errors along the axes, from the information as it was published."""
 
 
-class Trust(NamedTuple):
-    """Which directions the records say enough about."""
-
-    trusted: Mask
-    """Those whose information stands out of its noise, is still that of the estimate after the ridge's pull was taken back, and
-    does not hang on the estimate's own error."""
-    margins: Array
-    reach: Array
-
-
 @dataclass(frozen=True, eq=False)
 class FitResult(NormalEstimates):
     """A fit in encoded coordinates, or in others by a public linear map ``change``, scale and shift (`in_units`)."""
@@ -94,12 +102,12 @@ class FitResult(NormalEstimates):
         beyond what is plausible is taken off: the mode's noise divided by next to nothing. Rows of other levels are predicted
         as before."""
         where, layout = coordinates(problem, published), problem.layout
-        noise = deviation(problem.numbers["mean_noise"], problem.moment_columns.count, pure=problem.pure) / problem.n
+        noise = deviation(problem.numbers["mean_noise"], problem.moment_columns.count, pure=True) / problem.n
         encoded = layout.encoded_coefficients(where.mean, where.root, where.stretch)
         aside = Aside.of(layout, published.mean, noise, encoded, problem.loss.blocks)
         found = cls(problem, published, where, aside, *problem.encoded_map(where))
         # of a level about which nothing is known: in log-odds or log-rates, or the half-range of the responses
-        largest = problem.response_scale if problem.loss.unit == "measured" else constant.LARGEST_COEFFICIENT
+        largest = problem.response_scale if problem.loss.unit == "measured" else LARGEST_COEFFICIENT
         return replace(found, shift=found.shift - aside.implausible(found.estimate, largest))
 
     def in_units(self, change: Array, scale: Array, shift: Array) -> FitResult:
@@ -139,8 +147,8 @@ class FitResult(NormalEstimates):
                 "intervals=True, with more records or with a larger ε."
             )
         numbers, size, ridge = problem.numbers, problem.size, problem.numbers["ridge"]
-        noise = matrix_deviation(numbers["information_noise"], size, pure=problem.pure)
-        tilt, closing = (deviation(numbers[name], size, pure=problem.pure) for name in ("mode_noise", "closing_noise"))
+        noise = matrix_deviation(numbers["information_noise"], size, pure=True)
+        tilt, closing = (deviation(numbers[name], size, pure=True) for name in ("mode_noise", "closing_noise"))
         prior = problem.penalty(self.where)[0] - ridge * np.eye(size)
         found, axes = axes_of(symmetric(published.information, size) + prior)
         bounded = np.maximum(found, max(noise, 1e-12))
@@ -154,11 +162,11 @@ class FitResult(NormalEstimates):
         return Known(found, bounded, axes, noise, tilt, closing, variability, sampling, privacy, errors)
 
     @cached_property
-    def trust(self) -> Trust:
-        """Of each direction, and by how much.
+    def trusted(self) -> Mask:
+        """Return which directions the records say enough about: those whose information stands out of its noise, is still that of the
+        estimate after the ridge's pull was taken back, and does not hang on the estimate's own error.
 
-        *Margins*: how many times over the information of a direction stands out of its noise and outweighs the ridge's pull, on
-        the direction itself, and on the scores of all rows alike, which moves the information of every direction.
+        *Pull*: on the direction itself, and on the scores of all rows alike, which moves the information of every direction.
 
         *Reach*: how far the rows go along a direction from which its information comes. In measured coordinates all
         directions have unit variance. One with less information than the usual has it from few rows, a share of about
@@ -167,18 +175,15 @@ class FitResult(NormalEstimates):
         not alike, and are not held against each other.
         """
         known, loss, common, mode = self._known, self.problem.loss, 0.0, self.published.mode
-        edges = constant.EDGES if loss.blocks == 1 else constant.CLASS_EDGES
-        enough = known.found / (least_information(len(known.found), edges) * known.noise)
         if loss.blocks == 1 and self.problem.layout.intercept and loss.unit != "measured":
             common = abs(float((self._mode - mode)[-1])) * self.where.stretch
-        moved = np.maximum(np.abs(self._back(known.found) * (mode @ known.axes)), common)
-        margins = np.minimum(enough, constant.LARGEST_PULL / np.maximum(moved, 1e-300))
-        reach = np.zeros(len(known.bounded))
-        if loss.blocks == 1:
-            usual = np.maximum(np.median(known.bounded) / known.bounded, 1.0)
-            reach = np.asarray(self.problem.numbers["row_bound"] * np.sqrt(usual))
-        trusted = (margins >= 1.0) & (known.errors * reach <= constant.LARGEST_SWING)
-        return Trust(trusted, margins, reach)
+        pulled = np.maximum(np.abs(self._back(known.found) * (mode @ known.axes)), common)
+        enough = (known.found >= least_information(len(known.found)) * known.noise) & (pulled <= LARGEST_PULL)
+        if loss.blocks > 1:
+            return np.asarray(enough)
+        usual = np.maximum(np.median(known.bounded) / known.bounded, 1.0)
+        reach = self.problem.numbers["row_bound"] * np.sqrt(usual)
+        return np.asarray(enough & (known.errors * reach <= LARGEST_SWING))
 
     def _back(self, found: Array) -> Array:
         """How much of a mode is added to it along each direction, the ridge's pull taken back: Λ/λ, or Λλ/(λ² + s²) where the
@@ -198,23 +203,6 @@ class FitResult(NormalEstimates):
         axes = self._known.axes
         return np.asarray(mode + (mode @ axes * self._back(self._known.found)) @ axes.T)
 
-    def _widening(self, change: Array) -> Array:
-        """How many times as far intervals of these coefficients reach as the simulation says.
-
-        An estimate that errs towards more curvature finds more information: it is given an interval more often, and a shorter
-        one. The simulation knows neither. So intervals reach further along directions whose information comes from few rows,
-        and along those that are barely trusted. Standard errors stay what they are, those of all fits.
-        """
-        (_, margins, reach), axes = self.trust, self._known.axes
-        swing = self._known.errors * (reach - reach.min())
-        room = np.log(np.maximum(margins, 1.0)) / math.log(constant.AMPLE_MARGIN)
-        doubt = np.hypot(swing, constant.BARELY_TRUSTED * np.maximum(1.0 - room, 0.0))
-        wider = np.exp(np.minimum(constant.WIDENING[self.problem.loss.unit] * doubt, constant.LARGEST_WIDENING))
-        along = axes.T @ (self._known.sampling + self._known.privacy) @ axes
-        plain, wide = change @ axes, change @ axes * wider
-        before, after = (np.einsum("ij,jk,ik->i", rows, along, rows) for rows in (plain, wide))
-        return np.asarray(np.sqrt(np.maximum(after / np.maximum(before, 1e-300), 1.0)))
-
     # ── what people read ───────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
@@ -231,23 +219,18 @@ class FitResult(NormalEstimates):
         """Per coefficient: whether directions with too little information carry at most 5 % of its variance."""
         if not self.informed:
             return np.zeros(len(self.change), dtype=bool)
-        found = self.doubtful_shares <= constant.UNINFORMED_SHARE
+        found = self.doubtful_shares <= UNINFORMED_SHARE
         return np.asarray(found & (np.abs(self.change).sum(axis=1) > 0.0) & ~self.aside.touched(self.change))
 
     @property
     def doubtful_shares(self) -> Array:
         """The part of a coefficient's variance along directions that are not trusted."""
         carried = (self.change @ self._known.axes) ** 2 / self._known.bounded**2
-        return np.asarray(carried[:, ~self.trust.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
+        return np.asarray(carried[:, ~self.trusted].sum(axis=1) / np.maximum(carried.sum(axis=1), 1e-300))
 
     def multiplier(self, level: float) -> Array:
-        """How many standard errors an interval of this level reaches, coefficient by coefficient; as many as the normal's for
-        those that are refused one."""
-        found = self._simulated_multiplier(level)
-        return np.where(self.given, found * self._widening(self.change), found)
-
-    def _simulated_multiplier(self, level: float) -> Array:
-        """As the simulation says, and at least as many as the normal's."""
+        """How many standard errors an interval of this level reaches, coefficient by coefficient: as many as the simulation says, and at
+        least as many as the normal's, which it is for those that are refused an interval."""
         found = np.full(len(self.change), special.ndtri(0.5 + confidence_level(level) / 2.0))
         if self.given.any():
             found[self.given] = np.maximum(_covering(*self._pivots, level), found[self.given])
@@ -259,8 +242,7 @@ class FitResult(NormalEstimates):
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
         axes = self._known.axes.T
         directions = replace(self, change=axes, shift=np.zeros(len(axes)))
-        most = directions._simulated_multiplier(level).max() * found._widening(found.change)
-        return np.asarray(most * np.hypot(*found.errors))
+        return np.asarray(directions.multiplier(level).max() * np.hypot(*found.errors))
 
     # ── simulation around what was published ───────────────────────────────────────────────────────────────
 
@@ -268,18 +250,18 @@ class FitResult(NormalEstimates):
     def _pivots(self) -> tuple[Array, Array]:
         """(mean, deviation) of (estimate − truth)/standard error of the coefficients given, as if what was published were the
         truth: one of each for every information and variability drawn again, given which the estimate is normal."""
-        p, numbers, pure, change = self.problem.size, self.problem.numbers, self.problem.pure, self.change[self.given]
+        p, numbers, change = self.problem.size, self.problem.numbers, self.change[self.given]
         generator = np.random.default_rng(SEED)
         axes, variability = self._known.axes, self._known.variability
         information = self.aside.within((axes * self._known.bounded) @ axes.T)
         tilts, closings = (
-            mixed_variances(generator, numbers[name], p, SIMULATIONS, pure=pure)[:, None, None]
+            mixed_variances(generator, numbers[name], p, SIMULATIONS, pure=True)[:, None, None]
             for name in ("mode_noise", "closing_noise")
         )
-        noisy = information + drawn_matrices(generator, numbers["information_noise"], p, SIMULATIONS, pure=pure)
+        noisy = information + drawn_matrices(generator, numbers["information_noise"], p, SIMULATIONS, pure=True)
         again = noisy
         if self.published.variability is not None:
-            drawn = drawn_matrices(generator, numbers["variability_noise"], p, SIMULATIONS, pure=pure)
+            drawn = drawn_matrices(generator, numbers["variability_noise"], p, SIMULATIONS, pure=True)
             again = variability + drawn
         back, errors = self._repeated(change, noisy, positive(again))
         shrunk = np.linalg.inv(information + self.problem.numbers["ridge"] * np.eye(p))
@@ -304,9 +286,9 @@ class FitResult(NormalEstimates):
         return back, np.sqrt(np.maximum(np.einsum("scj,scj->sc", scaled @ inner, scaled), 1e-300))
 
 
-def least_information(size: int, edges: float) -> float:
+def least_information(size: int) -> float:
     """How many deviations of its noise the information of a direction must reach in a matrix of this size."""
-    return max(constant.INFORMATIVE, edges * math.sqrt(2.0 * size))
+    return max(INFORMATIVE, EDGES * math.sqrt(2.0 * size))
 
 
 def _covering(means: Array, deviations: Array, level: float) -> Array:

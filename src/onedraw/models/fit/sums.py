@@ -105,13 +105,11 @@ class Outer(Compiled):
 
     loss: FitLoss | ClassLoss
     of: Of
-    pure: bool
-    """Whether traces are bounded, for the pure law of matrices, or Frobenius's norms; the same but for several classes."""
 
     @property
     def largest(self) -> float:
-        """The largest norm of a record's share for r = 1."""
-        return self.loss.largest(self.of, pure=self.pure)
+        """The largest trace of a record's share for r = 1: what the pure law of matrices hides."""
+        return self.loss.largest(self.of)
 
     def bound(self, steps: Any, row_bound: Any, theta: Any) -> float:
         return float(steps**2 * self.largest * row_bound**2)
@@ -126,9 +124,7 @@ class Outer(Compiled):
         return gram(cut(z * size, radius, axis=0) * weight, steps)
 
     def _of_classes(self, z: Any, a: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any) -> Any:
-        """Several factors a record. Cut onto the lattice they are KKᵀ with ‖KKᵀ‖ ≤ (√‖FFᵀ‖ + e)², e the norm of what the cut
-        takes from F: so √‖FFᵀ‖ is kept below the radius less e, and two shares differ by at most √2 times radius². The trace is the
-        sum of all squares, which a cut towards zero never raises: it is kept below radius²."""
+        """Several factors a record. The trace is the sum of all squares, which a cut towards zero never raises: it is kept below radius²."""
         assert isinstance(self.loss, ClassLoss)
         contrasts = (theta @ z).T
         if self.of not in ("information", "curvature"):
@@ -136,13 +132,8 @@ class Outer(Compiled):
             return gram(cut(pulls, radius, axis=0) * weight, steps)
         factors = self.loss.factors(contrasts, y, self.of)
         parts = factors.shape[1]
-        if self.pure:
-            norm, room = (factors**2).sum(axis=(1, 2)), INSIDE * radius
-        else:
-            norm = jnp.sqrt((jnp.einsum("nab,ncb->nac", factors, factors) ** 2).sum(axis=(1, 2)))
-            room = INSIDE * radius - np.sqrt(parts * theta.size) / steps
-        size = jnp.sqrt(norm * a * (z * z).sum(axis=0))
-        rows = z * (jnp.sqrt(a) * jnp.minimum(1.0, room / jnp.maximum(size, 1e-300)) * weight)
+        size = jnp.sqrt((factors**2).sum(axis=(1, 2)) * a * (z * z).sum(axis=0))
+        rows = z * (jnp.sqrt(a) * jnp.minimum(1.0, INSIDE * radius / jnp.maximum(size, 1e-300)) * weight)
         return sum(gram(_times(factors[:, part].T, rows), steps) for part in range(parts))
 
 
@@ -196,7 +187,7 @@ class Objective(NamedTuple):
     """Between which all eigenvalues of the Hessian lie, whatever the records."""
     most_passes: Any
     reach: Any = math.inf
-    """The norm of θ up to which rounding leaves room for ``certified``; beyond, both grow with the norm (perturbed_mode.md §4)."""
+    """The norm of θ up to which rounding leaves room for ``certified``; beyond, both grow with the norm (privacy/perturbed_mode.md §3)."""
 
 
 def minimum(records: Any, loss: Any, objective: Objective) -> tuple[Array, int]:

@@ -43,7 +43,7 @@ REACH = 4.0
 QUIET = 0.7
 """R² grows until the noise of a standardised second moment is so many times the sampling error 1/√n of a correlation, whose own
 noise is then half of it: an interval an eighth wider buys rows that are hardly cut. It grows further where intervals of normal columns
-would be narrower (`mechanisms.moments.narrowest`)."""
+would be narrower (`narrowest` in methods/moments/mechanism.py)."""
 
 FOURTH_REACH = 9.0
 """U² for each column: squares of normal columns have Σ z⁴ = 3 on average."""
@@ -133,7 +133,7 @@ class Columns(RowModel):
 
 
 SQUARE = math.nextafter(((1.0 + math.sqrt(5.0)) / 2.0) ** 2.5 / 2.0, 0.0) * (1.0 - 2.0**-50)
-"""b = φ^{5/2}/2: (x, b·x²) moves by at most 2 when x moves in [−1, 1], as far as x alone (mechanisms/moments.md)."""
+"""b = φ^{5/2}/2: (x, b·x²) moves by at most 2 when x moves in [−1, 1], as far as x alone (methods/moments/proof.md)."""
 
 STAGES = ("mean", "squares", "moments", "fourth")
 

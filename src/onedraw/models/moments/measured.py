@@ -1,14 +1,14 @@
 """Measured coordinates: rows of a regression moved to a published mean and scaled by published second moments.
 
     v   a record's columns: numbers in [−1, 1] by their public bounds, a category as 0/1 columns of norm at most 1
-    z = g·(W(v − m), 1)      m, W, g public or published (mathematics-3 §1)
+    z = g·(W(v − m), 1)      m, W, g public or published
     a = min(1, r²/‖z‖²)      Mallows' weight: it depends on the row alone, so that a weighted fit stays consistent
 
 Then ‖a·z‖ ≤ r and a‖z‖² ≤ r² for every record, whatever m, W and g are. `Layout` says which columns form a category and
 whether there is an intercept; it is public and part of the plan. NumPy or JAX values alike.
 
 `MomentColumns` says which columns the moments are of, how far two rows can be apart, and where second moments are centred: stage
-one of a fit and a release of its own (mathematics-3 §1), the mean over the box first, then second moments about it, of rows
+one of a fit and a release of its own (methods/fit/proof.md, methods/moments/proof.md), the mean over the box first, then second moments about it, of rows
 shortened to a radius. What moments ask of the records are sums of whole numbers (`exact_sums`), the only way they are read:
 
 
@@ -16,7 +16,7 @@ shortened to a radius. What moments ask of the records are sums of whole numbers
 | --- | --- | --- |
 | ColumnSums | v, and the response | the box |
 | SecondMoments | x̄x̄ᵀ, x̄ the row about m, shortened to R | R² (Frobenius) |
-| PowerSums | v, and v² of columns in [−1, 1] | the parabola (mechanisms/moments.md) |
+| PowerSums | v, and v² of columns in [−1, 1] | the parabola (methods/moments/proof.md) |
 | StandardMoments | z̄z̄ᵀ, z̄ the row about m in units of its deviations, to a power, shortened to R | R² (Frobenius) |
 
 Vectors are cut towards zero onto their lattice, which never lengthens them, *before* the product: a share is exactly

@@ -86,7 +86,7 @@ class MeasuredModel(ConvexModel):
 
     @classmethod
     def example(cls) -> Self:
-        loss = FitLoss(LogCoshLoss(1.0), "two-sided", 1.0, 1.0, "measured")
+        loss = FitLoss(LogCoshLoss(1.0), 1.0, 1.0, "measured")
         return cls(loss, columns=2, intercept=True, row_bound=1.5, prior=Gaussian(scale=1.0))
 
     @classmethod

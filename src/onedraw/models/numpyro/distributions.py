@@ -12,7 +12,7 @@
 
 Below the floor the scale, and above the cap the rate, is brought to it: max(σ², floor), min(rate, cap). Everywhere
 else the density is the one written. Whatever the model's function computes, the loss that runs is that of the
-likelihood in the second column, so its Δ(β) is the one in force (mathematics of `likelihoods`).
+likelihood in the second column, so its Δ(β) is the one in force (`models.likelihood`).
 
 Distributions are told apart by their class name in NumPyro's own module: this file does not import NumPyro.
 """

@@ -16,7 +16,7 @@ A record's share of a sum of products kkᵀ, k a vector of whole numbers, counts
 
 so that a block of 2¹⁶ records adds up exactly in float64 (below 2⁵³) and n of them in int64, with room for the noise. Up to
 33 million records the first decides; then the lattice grows coarser with n, 30 bits at 2·10⁹. What that costs a promise is
-checked by `mechanisms.stages`; what it costs the numbers is a rounding of 2^−(m/2) of a row's bound, 2⁻¹⁵ at
+checked by `methods.stages`; what it costs the numbers is a rounding of 2^−(m/2) of a row's bound, 2⁻¹⁵ at
 n = 10⁹, where the sampling error of a mean is 2⁻¹⁵ of its deviation.
 """
 
@@ -165,7 +165,7 @@ class _Elementary(Compiled):
 # The second is a uniform direction with a norm of Gamma(numbers, s). A symmetric matrix is noised as the vector of its
 # diagonal and √2 times what is below it, whose length is the matrix's own; under a pure promise by c·(U − U'), c ~ Gamma(p(p+1) + 1, s) and
 # U, U' uniform among positive p×p matrices of trace at most 1. That hides T/s of a sum of positive matrices of trace at most T
-# (mechanisms/moments.md), with much less noise than its length would take: √p times less for many columns.
+# (methods/moments/proof.md), with much less noise than its length would take: √p times less for many columns.
 
 
 def deviation(noise: float, numbers: int, *, pure: bool) -> float:
@@ -191,7 +191,7 @@ def mixed_variances(generator: Any, noise: float, numbers: int, rounds: int, *, 
 
 
 def matrix_deviation(noise: float, size: int, *, pure: bool) -> float:
-    """√2 times the standard deviation of an entry off the diagonal, and at least that of one on it (moments.md)."""
+    """√2 times the standard deviation of an entry off the diagonal, and at least that of one on it (methods/moments/proof.md)."""
     if not pure:
         return noise
     numbers = size * (size + 1) // 2

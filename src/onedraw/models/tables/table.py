@@ -1,7 +1,7 @@
 """Tables: numbers that follow from sums of whole numbers over the records, one cell for each group.
 
 A record becomes whole numbers in the block of its group, by what is declared alone; blocks are added exactly. Noise on
-such sums is all a plain-noise release consists of (`onedraw.mechanisms.AddedNoise`), so a table states how far one
+such sums is all a plain-noise release consists of (`onedraw.methods.AddedNoise`), so a table states how far one
 replaced record moves them: ``reach("laplace")`` is the L1 distance, ``reach("gaussian")`` the *square* of the L2 distance,
 both of the sums times ``weights``. There is no prior.
 

@@ -1,0 +1,1 @@
+"""Noise on exact sums: counts, sums, means, shares, tables and variances."""

@@ -1,0 +1,1 @@
+"""Posteriors of the β-divergence (Jewson, Ghalebikesabi, Holmes)."""

@@ -1,0 +1,1 @@
+"""Selection among public candidates in place of a posterior draw."""

@@ -1,0 +1,1 @@
+"""What draws of a posterior say of their own uncertainty."""

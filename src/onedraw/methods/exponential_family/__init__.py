@@ -1,0 +1,1 @@
+"""Posterior draws in exponential families and GLMs (Geumlek, Song, Chaudhuri)."""

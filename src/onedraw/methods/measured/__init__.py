@@ -1,0 +1,1 @@
+"""Another method in privately measured coordinates."""

@@ -1,0 +1,1 @@
+"""One of several settings, selected by loss."""

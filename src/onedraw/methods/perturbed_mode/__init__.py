@@ -1,0 +1,1 @@
+"""Modes of a loss with a random linear term."""

@@ -1,0 +1,1 @@
+"""Markov chains whose every decision is private."""

@@ -1,0 +1,1 @@
+"""Quantiles, selected by rank."""
