@@ -36,6 +36,7 @@ from onedraw.methods.moments.mechanism import Moments
 from onedraw.methods.perturbed_mode.mechanism import PerturbedMode
 from onedraw.methods.private_chain.barker_path import BarkerPath
 from onedraw.methods.private_chain.mechanism import PrivateChain
+from onedraw.methods.quantiles.groups import GroupQuantiles
 from onedraw.methods.quantiles.mechanism import ExponentialQuantiles
 from onedraw.methods.stored_plans import plan_from_dict
 from onedraw.on_demand import names_on_demand
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AddedNoise", "AveragedSteps", "BarkerPath", "BetaDivergence", "Candidates", "CenteredNoise", "ClippedGradients", "Concentrated",
     "Diffused", "Direct",
-    "ExponentialChoice", "ExponentialQuantiles", "FitMechanism", "Gibbs", "Measured", "Mechanism", "Moments",
+    "ExponentialChoice", "ExponentialQuantiles", "FitMechanism", "Gibbs", "GroupQuantiles", "Measured", "Mechanism", "Moments",
     "NoisyGradient",
     "PerturbedMode", "Plan", "PrivateChain", "Request", "Scaling", "calibrate", "plan_from_dict", "posterior_promise",
 ]  # fmt: skip

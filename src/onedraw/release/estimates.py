@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.methods.base import Posterior
+from onedraw.methods.comparisons import Comparison
 from onedraw.methods.draws.path_start import SLOW
 from onedraw.methods.fits import why_fit_refused
 from onedraw.methods.intervals import Interval, Published
@@ -286,6 +287,19 @@ def published_of(certificate: Certificate, plan: Plan) -> Published:
     units = column_units(certificate, plan.model)
     values = np.array(draw.values, dtype=np.float64)
     return Published(values, draw.stages, certificate.lattice, *units, tuple(draw.names))
+
+
+def comparison_of(certificate: Certificate, plan: Plan, level: float = 0.95) -> Comparison | None:
+    """Return the differences between the groups of a release and the tests of them; None where there are no groups to compare.
+
+    A cross table with several levels has one test, that rows and columns are independent."""
+    if certificate.draw.stages is None:
+        return None
+    level, published = confidence_level(level), published_of(certificate, plan)
+    scores, table = plan.mechanism.scores(plan, published), plan.mechanism.independence(plan, published)
+    if scores is not None:
+        return scores.compare(level)
+    return None if table is None else Comparison(certificate.draw.quantity, level, (), table)
 
 
 def posterior_of(certificate: Certificate, plan: Plan) -> Posterior | None:

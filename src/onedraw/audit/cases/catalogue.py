@@ -68,6 +68,7 @@ CASES: Mapping[type, Callable[[Plan], Case]] = {
     methods.CenteredNoise: noise.noise_case,
     methods.ExponentialChoice: finite.choice_case,
     methods.ExponentialQuantiles: quantiles.selection_case,
+    methods.GroupQuantiles: quantiles.group_case,
     methods.PerturbedMode: fits.fit_case,
     methods.AveragedSteps: steps.steps_case,
     methods.ClippedGradients: clipped.clipped_case,

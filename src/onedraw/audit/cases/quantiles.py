@@ -17,12 +17,13 @@ from scipy import special
 
 from onedraw import audit
 from onedraw.arrays import Array
-from onedraw.methods import ExponentialQuantiles, Plan, calibrate
+from onedraw.methods import ExponentialQuantiles, GroupQuantiles, Plan, calibrate
 from onedraw.methods.quantiles.selection import UNITS, Node, quantile_tree
-from onedraw.models import ColumnQuantiles
+from onedraw.models import ColumnQuantiles, Grouped
 from onedraw.privacy import BoundedRange, Promise, PureDP
 
 from .case import Case, LogDensity, Pair
+from .noise import ATTAINED, laplace
 
 BITS = 40
 NODES, MASSES = np.polynomial.legendre.leggauss(16)
@@ -240,6 +241,82 @@ def _worst(model: ColumnQuantiles, n: int, wanted: float, *, at: int | None = No
     return Pair(name, *values)
 
 
+class GroupSelection(SelectionCase):
+    """The first level of selections in two groups, one for each; its promise is its own part of the plan's.
+
+    A record leaves one group for the other: each rank distance moves by a half in both. ``sizes`` is the noisy number of records
+    that was published before, the same for both data sets.
+    """
+
+    sizes = (4, 4)
+
+    @property
+    def flip(self) -> bool:
+        return bool(self.plan.parameters["flip"])
+
+    @property
+    def promise(self) -> Promise:
+        return PureDP(self.plan.parameters["epsilon_1"])
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        return audit.finite_profile(*(self.law(records, factor) for records in pair))
+
+    def law(self, records: Grouped, factor: float = 1.0) -> Array:
+        """The probability of every pair of places."""
+        model, eta = self.plan.model, self.eta("width_1", factor)
+        places, codes = self.places(records.values), np.asarray(records.codes[0])
+        (level,) = model.levels
+        laws = []
+        for group, size in enumerate(self.sizes):
+            own = places[codes == group].tolist()
+            wanted = len(own) / 2.0 + size * (level - 0.5)
+            laws.append(rank_law(own, range(model.steps + 1), wanted, eta, flip=self.flip))
+        return np.outer(*laws).reshape(-1)
+
+
+class GroupSizes(Case):
+    """Noise on numbers of records: a record that changes its group moves two of them; the fault divides the noise."""
+
+    noises = ("sizes_scale",)
+
+    @property
+    def promise(self) -> Promise:
+        return PureDP(self.plan.parameters["sizes_epsilon"])
+
+    def profile(self, pair: Pair, factor: float = 1.0) -> Any:
+        counts = [np.bincount(np.asarray(records.codes[0]).astype(int), minlength=2) for records in pair]
+        return audit.finite_profile(
+            *laplace((counts[0] - counts[1]).astype(float), self.numbers(factor)["sizes_scale"])
+        )
+
+
+def group_cases(budget: Promise) -> list[Case]:
+    """Selections in two groups on a small lattice, and the noise on the groups' sizes."""
+    model = ColumnQuantiles((0.5,), 0.0, 8.0, step=1.0, interval=None, by=("group",), groups=(("a", "b"),))
+    plan = calibrate(GroupQuantiles(), model, budget, n=8)
+    pairs = tuple(
+        Pair(f"a record at {start} of one group is at {end} of the other",
+             Grouped([*first, start, *second], ([0.0] * (len(first) + 1) + [1.0] * len(second),)),
+             Grouped([*first, *second, end], ([0.0] * len(first) + [1.0] * (len(second) + 1),)))
+        for first, start, second, end in (([8.0] * 3, 8.0, [0.0] * 4, 0.0), ([0.0, 8.0, 8.0], 0.0, [0.0, 8.0], 8.0), ([4.0] * 3, 8.0, [3.0, 5.0], 0.0))
+    )  # fmt: skip
+    reason = "all rank distances of both groups move by a half at once only if the records crowd at the ends"
+    return [
+        GroupSelection(plan, pairs, reason, False, "two groups"),
+        GroupSizes(plan, pairs[:1], ATTAINED, True, "sizes of groups"),
+    ]
+
+
+def group_case(plan: Plan) -> Case:
+    """The noise on the sizes of any plan: the part of it whose worst pair is known."""
+    first = Grouped([plan.model.lower] * plan.n, tuple([0.0] * plan.n for _ in plan.model.groups))
+    second = Grouped(
+        [plan.model.lower] * plan.n,
+        tuple([0.0] * (plan.n - 1) + [float(k == 0)] for k, _ in enumerate(plan.model.groups)),
+    )
+    return GroupSizes(plan, (Pair("one record changes its group", first, second),), ATTAINED, True, "sizes of groups")
+
+
 def quantile_cases(budget: Promise) -> list[Case]:
     """One selection on a fine lattice; small plans of two levels, and with the width of an interval, whole."""
     single = calibrate(ExponentialQuantiles(), ColumnQuantiles((0.5,), 0.0, 1.0, interval=None), budget, n=20)
@@ -257,4 +334,5 @@ def quantile_cases(budget: Promise) -> list[Case]:
         selection_case(single),
         WholeRelease(small, pairs, reason, False, "two levels"),
         WholeRelease(interval, wide, reason, False, "a quantile and its width"),
+        *group_cases(budget),
     ]

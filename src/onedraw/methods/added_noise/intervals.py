@@ -31,7 +31,8 @@ from scipy import optimize, special
 
 from onedraw.arrays import Array
 from onedraw.methods.added_noise.mechanism import noisy_sums
-from onedraw.methods.added_noise.noise_law import NoiseLaw, law_of
+from onedraw.methods.comparisons import Scores
+from onedraw.methods.noise_law import NoiseLaw, law_of
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.conjugate.family import binomial
 from onedraw.models.tables.table import STEPS
@@ -61,6 +62,43 @@ def table_interval(
     low, high, sampling, privacy = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     shown = plan.model.estimate(noisy, plan.n)
     return np.minimum(low, shown), np.maximum(high, shown), sampling, privacy
+
+
+def group_scores(plan: Plan, stages: Mapping[str, Any]) -> Scores | None:
+    """Return by what the groups of a table are compared: their means, or their shares of one level; None for other numbers."""
+    table, n = plan.model, plan.n
+    noisy, law = noisy_sums(plan, stages), law_of(plan)
+    if table.cells < 2:
+        return None
+    if isinstance(table, CategoryTable):
+        if table.kept != 2:
+            return None
+        sizes = table.group_sizes(n)
+        if table.rest_is_known:
+            assert sizes is not None
+            noisy = np.column_stack([sizes - noisy[:, 0], noisy[:, 0]])
+        return Scores.of_shares(table.group_names, noisy, sizes if table.rest_is_known else None, law)
+    if table.show not in ("mean", "rate"):
+        return None
+    what = "mean" if table.show == "mean" else "rate"
+    if table.moves_between_cells:
+        return Scores.of_cells(
+            what, table.group_names, noisy / STEPS, law, split=True, unit=float(STEPS), scale=table.width
+        )
+    sizes, share, spread = table.moments(noisy, n)
+    first = 1.0 / table.weights(law.law)[0]
+    size = np.maximum(sizes, 1.0)
+    sampling = np.sqrt(np.clip(spread, 0.0, 0.25) / size + 1.0 / size**3)
+    factors = (first / (2.0 * size * STEPS))[:, None]
+    return Scores(what, table.group_names, share, sampling, factors, law, sizes > 0, table.width)
+
+
+def cross_table(plan: Plan, stages: Mapping[str, Any]) -> Array | None:
+    """Return the noisy counts of a cross table, groups down and levels across; None where there is none, or sizes are public."""
+    table = plan.model
+    if not isinstance(table, CategoryTable) or not table.moves_between_cells or table.only is not None:
+        return None
+    return np.asarray(noisy_sums(plan, stages))
 
 
 def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> list[Ends]:
