@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from . import audit, choose, demo, evaluate, ledger, plan, predict, release, reproduce, schema
+from . import audit, choose, demo, describe, evaluate, ledger, plan, predict, release, reproduce, schema
 
 application = typer.Typer(
     name="onedraw",
@@ -25,6 +25,7 @@ application.command("demo")(demo.demo)
 application.add_typer(schema.group, name="schema")
 application.command("plan")(plan.plan)
 application.command("release")(release.release)
+application.command("describe")(describe.describe)
 application.command("predict")(predict.predict)
 application.command("evaluate")(evaluate.evaluate)
 application.command("choose")(choose.choose)

@@ -137,20 +137,18 @@ class Scores:
 
     @classmethod
     def of_shares(
-        cls, names: Sequence[str], counts: Array, sizes: Array | None, law: NoiseLaw, quantity: str = "share"
-    ) -> Self:
+        cls, names: Sequence[str], counts: Array, sizes: Array | None, law: NoiseLaw, quantity: str = "share", *, others: int = 1
+    ) -> Self:  # fmt: skip
         """Return those of noisy counts of one level and of all others, (groups, 2); ``sizes`` are public numbers of records, and the
-        count of the level alone has noise then."""
+        count of the level alone has noise then. ``others`` is of how many noisy counts that of all others is the sum."""
         records = counts.sum(axis=1) if sizes is None else sizes
         size = np.maximum(records, 1.0)
         share = np.clip(counts[:, 1] / size, 0.0, 1.0)
         common = float(np.average(share, weights=size))
         spread = max(common * (1.0 - common), 1.0 / float(size.sum()))
         if sizes is None:
-            factors, known = (
-                np.array([-common, 1.0 - common]) / size[:, None],
-                records > CLEAR * law.deviation([1.0, 1.0]),
-            )
+            factors = np.array([*[-common] * others, 1.0 - common]) / size[:, None]
+            known = records > CLEAR * law.deviation([1.0] * (others + 1))
         else:
             factors, known = 1.0 / size[:, None], records > 0
         return cls(quantity, tuple(names), share, np.sqrt(spread / size), factors, law, known)

@@ -47,6 +47,7 @@ from .moments.columns import Columns
 from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian, NormalInverseGamma
 from .row_model import Encoded
+from .several import Several
 from .sums.clamped_sums import Summary
 from .tables.category_table import CategoryTable
 from .tables.column_quantiles import ColumnQuantiles
@@ -61,7 +62,7 @@ __all__ = [
     "GaussianMean", "GaussianRegression", "GibbsTarget", "Grouped", "Hinge", "HuberRegression", "HuberisedHinge", "Law",
     "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
-    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Softmax", "StudentTRegression",
+    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Several", "Softmax", "StudentTRegression",
     "Summary", "Table", "distributions", "from_numpyro", "likelihood", "likelihoods", "register_density",
     "register_loss", "register_numpyro", "register_predictor", "schema_features",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from itertools import compress
 from typing import Any, NamedTuple, Self
 
@@ -36,6 +37,7 @@ from onedraw.privacy.numbers import confidence_level
 from .base_levels import coded_categories, compare_with_commonest
 from .certificate import Certificate
 from .statement import sentence_of
+from .tables import latex
 
 
 class Estimate(NamedTuple):
@@ -161,7 +163,37 @@ class Estimates(tuple[Estimate, ...]):
             return "–"
         return f"{'≥ ' if self.least and self.least[place] else ''}{write(part)}"
 
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        head, *rows = self._lines()
+        body = "".join(
+            "<tr>" + "".join(f"<{'td' if place else 'th'}>{escape(word)}</{'td' if place else 'th'}>" for place, word in enumerate(row)) + "</tr>"
+            for row in rows
+        )  # fmt: skip
+        top = "".join(f"<th>{escape(word)}</th>" for word in head)
+        notes = "".join(f"<p>{escape(line)}</p>" for line in (*map(str, self.joint), *self.remarks))
+        return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+    def to_html(self) -> str:
+        """Return the table as HTML."""
+        return self._repr_html_()
+
+    def to_latex(self) -> str:
+        """Return the table as a LaTeX ``tabular`` with the rules of the package booktabs; what belongs beside it is a last row."""
+        head, *rows = self._lines()
+        note = " ".join(map(str, (*self.joint, *self.remarks)))
+        return latex(head, [(False, row) for row in rows], note=note)
+
     def __str__(self) -> str:
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join([*table, *map(str, self.joint), *self.remarks])
+
+    __repr__ = __str__
+
+    def _lines(self) -> list[list[str]]:
+        """The head, and the words of each row."""
         shown = (True, any(row.label for row in self), True, True, self.tested, bool(self.estimand), self.tested)
         lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "privacy part", "p"]]
         for place, row in enumerate(self):
@@ -170,12 +202,7 @@ class Estimates(tuple[Estimate, ...]):
             p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
             part = self.privacy_words(place)
             lines.append([row.term, row.label, f"{row.estimate:.4g}", between, error, part, p_value])
-        lines = [list(compress(line, shown)) for line in lines]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-        return "\n".join([*table, *map(str, self.joint), *self.remarks])
-
-    __repr__ = __str__
+        return [list(compress(line, shown)) for line in lines]
 
 
 def p_words(value: float) -> str:

@@ -29,6 +29,7 @@ from onedraw.plans import Plan
 
 from . import estimates
 from .certificate import Certificate, read_certificate, rebuild_plan
+from .description import TableOne, table_one
 from .files import check_writable, write_whole
 from .predictions import Predictions, Predictor
 from .statement import sentence_of
@@ -122,6 +123,10 @@ class Release:
                 "group have differences, and a cross table has a test. Release with by=…, of private groups."
             )
         return found
+
+    def table_one(self, level: float = 0.95) -> TableOne:
+        """Return the first table of a paper, of a description (`onedraw.describe`)."""
+        return table_one(self.certificate, self.plan, level)
 
     @property
     def joint(self) -> tuple[estimates.Joint, ...]:

@@ -32,6 +32,7 @@ from . import (
     quantiles,
     rejection,
     steps,
+    together,
 )
 from .case import Case, no_formula, pure
 from .investigation import RandomisedResponse
@@ -42,6 +43,7 @@ BUILDERS: Mapping[str, tuple[Callable[[Promise], list[Any]], ...]] = {
     **WITH_NOISE,
     **{family.kind: (partial(conjugate.family_cases, family), *WITH_NOISE.get(family.kind, ())) for family in FAMILIES},
     "median": (quantiles.quantile_cases,),
+    "description": (together.together_cases,),
     "choice": (finite.choice_cases,),
     "evaluation": (noise.score_cases,),
     "covariance": (moments.covariance_cases,),
@@ -69,6 +71,7 @@ CASES: Mapping[type, Callable[[Plan], Case]] = {
     methods.ExponentialChoice: finite.choice_case,
     methods.ExponentialQuantiles: quantiles.selection_case,
     methods.GroupQuantiles: quantiles.group_case,
+    methods.Together: together.together_case,
     methods.PerturbedMode: fits.fit_case,
     methods.AveragedSteps: steps.steps_case,
     methods.ClippedGradients: clipped.clipped_case,

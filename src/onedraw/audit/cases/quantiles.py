@@ -20,10 +20,10 @@ from onedraw.arrays import Array
 from onedraw.methods import ExponentialQuantiles, GroupQuantiles, Plan, calibrate
 from onedraw.methods.quantiles.selection import UNITS, Node, quantile_tree
 from onedraw.models import ColumnQuantiles, Grouped
-from onedraw.privacy import BoundedRange, Promise, PureDP
+from onedraw.privacy import ZCDP, BoundedRange, Promise, PureDP
 
 from .case import Case, LogDensity, Pair
-from .noise import ATTAINED, laplace
+from .noise import ATTAINED, gaussian, laplace
 
 BITS = 40
 NODES, MASSES = np.polynomial.legendre.leggauss(16)
@@ -281,10 +281,15 @@ class GroupSizes(Case):
 
     @property
     def promise(self) -> Promise:
-        return PureDP(self.plan.parameters["sizes_epsilon"])
+        numbers = self.plan.parameters
+        return PureDP(numbers["sizes_epsilon"]) if "sizes_epsilon" in numbers else ZCDP(numbers["sizes_rho"])
 
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
         counts = [np.bincount(np.asarray(records.codes[0]).astype(int), minlength=2) for records in pair]
+        if "sizes_rho" in self.plan.parameters:
+            return audit.finite_profile(
+                *gaussian((counts[0] - counts[1]).astype(float), self.numbers(factor)["sizes_scale"])
+            )
         return audit.finite_profile(
             *laplace((counts[0] - counts[1]).astype(float), self.numbers(factor)["sizes_scale"])
         )

@@ -182,6 +182,18 @@ class AddedNoise(NoiseOnSums):
         found = cross_table(plan, published.stages or {})
         return None if found is None else independence(found, plan.n, law_of(plan))
 
+    def level_scores(self, plan: Plan, published: Published, place: int) -> Scores | None:
+        """Return by what groups are compared in one level of several, against all others."""
+        from .intervals import group_scores
+
+        return group_scores(plan, published.stages or {}, place)
+
+    def deviations(self, plan: Plan, published: Published, level: float) -> tuple[Array, Array, Array]:
+        """Return the groups' standard deviations, which a mean's second moment gives, with the ends of their intervals."""
+        from .intervals import deviation_interval  # which only a description needs
+
+        return deviation_interval(plan, published.stages or {}, level)
+
     def interval_about(self, plan: Plan, stages: Mapping[str, Any], level: float, *, of: str) -> tuple[Array, Array]:
         """Return (low, high) of counts and shares, about these "records" or the "population" they are a sample of."""
         from .intervals import table_interval  # which only intervals need

@@ -6,9 +6,9 @@ another takes half a rank from each, so a level of selections has the range that
 
 | stage | what is published | a replaced record moves it by |
 | --- | --- | --- |
-| sizes | the number of records of every group, discrete Laplace noise | 2 in L1 |
+| sizes | the number of records of every group, with noise | 2 in L1, √2 in L2 |
 | quantiles | the quantiles of every group, level by level of the tree | range 2η a level |
-| signs | records below, at and above the middle of the groups' medians; Laplace noise | 2 in L1 |
+| signs | records below, at and above the middle of the groups' medians, with noise | 2 in L1, √2 in L2 |
 | ends | the width of every interval | range 2η for each of the quantiles |
 
 Statement and proof: groups.md.
@@ -24,11 +24,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy import special
 
 from onedraw.arrays import Integers
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.methods.base import Mechanism
-from onedraw.methods.calibration import check_selects, whole_number
+from onedraw.methods.calibration import RANGE_MARGIN, check_selects, largest_range, whole_number
 from onedraw.methods.comparisons import Scores
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.intervals import Interval, Published
@@ -37,8 +38,8 @@ from onedraw.models import ColumnQuantiles
 from onedraw.models.tables.column_quantiles import PlaceCounts
 from onedraw.models.tables.table import proportional, whole
 from onedraw.plans import Plan, Request, fixed_in_advance
-from onedraw.privacy import Assumption, Promise, Provenance, PureDP, RenyiDP, compose
-from onedraw.privacy.curves import BoundedRangeCurve
+from onedraw.privacy import ZCDP, Assumption, Promise, Provenance, PureDP, RenyiDP, compose
+from onedraw.privacy.curves import BoundedRangeCurve, LinearCurve, add_curves
 from onedraw.privacy.numbers import fraction_up
 from onedraw.private import Private
 
@@ -50,9 +51,9 @@ from .selection import BITS, NO_END, PENALTY, UNITS, QuantileTarget, depth_of, l
 if TYPE_CHECKING:
     from .run import GroupRanks
 
-SIZES_SHARE = SIGNS_SHARE = 0.04
-"""Of a budget, for the groups' sizes, and for the records below and above the middle of their medians. Together at most 0.08: the
-rank of a quantile is then off by at most 1/0.92 = 1.09 times what it would be off in the group alone."""
+PURE_SHARE, RENYI_SHARE = 0.04, 0.08
+"""Of a pure ε, or of ρ, for the groups' sizes, and the same for the records below and above the middle of their medians. The rank of a
+quantile is then off by at most 1/0.92 = 1.09, or 1/√0.84 = 1.09, times what it would be off in the group alone."""
 
 SIZE_MISS = 0.05
 """The part of an interval's α that is left to groups larger or smaller than their noisy sizes allow for."""
@@ -60,8 +61,8 @@ SIZE_MISS = 0.05
 THEOREM = (
     "the exponential mechanism on ranks (McSherry and Talwar, FOCS 2007; Smith, STOC 2011), for a pure ε by permute and "
     "flip (McKenna and Sheldon, NeurIPS 2020), in disjoint groups: a record that changes its group moves every rank distance of "
-    "two groups by at most 1/2; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022), interval widths, and Laplace noise "
-    "on numbers of records add up"
+    "two groups by at most 1/2; levels of halving (Kaplan, Schnapp and Stemmer, ICML 2022), interval widths, and noise on "
+    "numbers of records add up"
 )
 
 PRIVATE_GROUPS = (
@@ -151,9 +152,12 @@ class GroupQuantiles(Mechanism):
         }
         if numbers.width_ends:
             spent["epsilon_end"] = fraction_up(k * 2 * _weight(numbers.width_ends))
-        spent["sizes_epsilon"] = fraction_up(Fraction(2 * k) / Fraction(numbers.sizes_scale))
-        if numbers.signs_scale:
-            spent["signs_epsilon"] = fraction_up(Fraction(2 * k) / Fraction(numbers.signs_scale))
+        pure = numbers.flip or request.budget.is_pure
+        for name, scale in (("sizes", numbers.sizes_scale), ("signs", numbers.signs_scale)):
+            if scale and pure:
+                spent[f"{name}_epsilon"] = fraction_up(Fraction(2 * k) / Fraction(scale))
+            elif scale:
+                spent[f"{name}_rho"] = fraction_up(Fraction(k * k) * (1 + Fraction(1, 2**40)) / Fraction(scale) ** 2)
         assumptions = (
             *fixed_in_advance(request, "levels, bounds, step and groups"),
             Assumption("every record is clamped to the range and rounded to the lattice by itself", exact),
@@ -196,7 +200,7 @@ class GroupQuantiles(Mechanism):
                 f"This release has intervals of {100 * model.interval:g} %, planned before the records were read. For "
                 f"{100 * level:g} % ask for interval={level:g} next time."
             )
-        law = size_law(numbers)
+        law = count_law(plan, "sizes")
         reach, unknown = law.reach(level), np.full(size, np.nan)
         ends = [
             np.array(stages[side], dtype=np.float64) if numbers.width_ends else unknown for side in ("lower", "upper")
@@ -217,7 +221,7 @@ class GroupQuantiles(Mechanism):
         ends = [np.array(stages[name], dtype=np.float64).reshape(model.cells, -1)[:, at]
                 if name in stages else np.full(model.cells, np.nan) for name in ("quantiles", "lower", "upper")]  # fmt: skip
         cells = np.array(stages["signs"], dtype=np.float64).reshape(model.cells, 3)
-        law = NoiseLaw("laplace", numbers.signs_scale, False)
+        law = count_law(plan, "signs")
         return Scores.of_cells("median", model.group_names, cells, law, split=False, shown=tuple(ends))
 
     def expected_error(self, plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Expectation:
@@ -235,12 +239,15 @@ class GroupQuantiles(Mechanism):
         levels, numbers = plan.model.levels, GroupNumbers.of(plan)
         weights = tuple(float(_weight(width)) for width in numbers.widths)
         variances = np.array(selection.rank_variances(quantile_tree(levels), weights, len(levels)))
-        shifted = (np.array(levels) - 0.5) ** 2 * 2.0 * numbers.sizes_scale**2
+        shifted = (np.array(levels) - 0.5) ** 2 * count_law(plan, "sizes").deviation([1.0]) ** 2
         return (np.sqrt(variances + shifted) * plan.model.cells / plan.n).tolist()
 
 
-def size_law(numbers: GroupNumbers) -> NoiseLaw:
-    return NoiseLaw("laplace", numbers.sizes_scale, False)
+def count_law(plan: Plan, stage: str) -> NoiseLaw:
+    """Return the law of the noise on "sizes" or "signs": Laplace where ε adds up, Gaussian where ρ does."""
+    numbers = plan.parameters
+    scale, law = numbers[f"{stage}_scale"], "laplace" if f"{stage}_epsilon" in numbers else "gaussian"
+    return NoiseLaw(law, scale, law == "gaussian" and scale > 2.0**12)
 
 
 # ── how much each stage gets ─────────────────────────────────────────────────────────────────────────────────
@@ -249,34 +256,50 @@ def size_law(numbers: GroupNumbers) -> NoiseLaw:
 def _numbers(request: Request, model: ColumnQuantiles, share: float, *, flip: bool) -> GroupNumbers:
     """Return what runs if intervals have this share of what the quantiles and they have together."""
     depth, intervals = depth_of(quantile_tree(model.levels)), len(model.levels) if share else 0
-    signs = SIGNS_SHARE if has_signs(model) else 0.0
-    selected = 1.0 - SIZES_SHARE - signs
-    parts = ((1.0 - share) * selected / depth,) * depth + (
-        (share * selected / intervals,) * intervals if intervals else ()
-    )
-    parts += (SIZES_SHARE,) + ((signs,) if signs else ())
-    total = _largest_total(request.budget, parts, request.records_per_person, flip)
-    widths = [int(Fraction(total * part / 2.0) * 2**BITS / UNITS) for part in parts[: depth + intervals]]
+    counted = 1 + has_signs(model)
+    pure = flip or request.budget.is_pure
+    parts = ((1.0 - share) / depth,) * depth + ((share / intervals,) * intervals if intervals else ())
+    k = request.records_per_person
+    if pure:
+        total = _largest_total(request.budget, parts, k, flip)
+        scale = 2.0 / (PURE_SHARE * total)
+        total *= 1.0 - counted * PURE_SHARE
+    else:
+        total, rho = _largest_renyi(request.budget, parts, k, counted)
+        scale = k / math.sqrt(rho)
+    widths = [int(Fraction(total * part / 2.0) * 2**BITS / UNITS) for part in parts]
     if not all(widths):
         raise PromiseRefused(
             f"{request.budget} is too small to select quantiles in {model.cells} groups. Use a larger budget."
         )
-    # pure ε is a range of 2ε where ranges are added as Rényi curves
-    halved = 1 if flip or request.budget.is_pure else 2
-    scales = [halved * 2.0 / (total * part) for part in parts[depth + intervals :]]
-    return GroupNumbers(
-        tuple(widths[:depth]), widths[depth] if intervals else 0, scales[0], scales[1] if signs else 0.0, flip
-    )
+    width_ends = widths[depth] if intervals else 0
+    return GroupNumbers(tuple(widths[:depth]), width_ends, scale, scale if has_signs(model) else 0.0, flip)
+
+
+@lru_cache(maxsize=256)
+def _largest_renyi(budget: Promise, parts: tuple[float, ...], k: int, counted: int) -> tuple[float, float]:
+    """Return Σ of the ranges for one record, and the ρ of each vector of noisy counts for a person, that keep the budget together."""
+
+    def rho(total: float) -> float:
+        ranges = sum((total * part * k) ** 2 for part in parts) / 8.0
+        return ranges * RENYI_SHARE / (1.0 - counted * RENYI_SHARE)
+
+    def keeps(total: float) -> bool:
+        curves = [(BoundedRangeCurve(total * part * k), 1) for part in parts]
+        return RenyiDP(add_curves([*curves, (LinearCurve(rho(total)), counted)])).implies(budget)
+
+    total = largest_range(keeps, budget, "a selection") * (1.0 - RANGE_MARGIN)
+    return total, rho(total)
 
 
 def _promise(numbers: GroupNumbers, spent: Mapping[str, float], model: ColumnQuantiles, budget: Promise) -> Promise:
-    """Return what all stages promise together: the sum of pure ε, or of Rényi curves."""
+    """Return what all stages promise together: the sum of pure ε, or of Rényi curves and ρ."""
     ranges = [spent[f"epsilon_{depth}"] for depth in range(1, len(numbers.widths) + 1)]
     ranges += [spent["epsilon_end"]] * len(model.levels) if numbers.width_ends else []
-    noises = [spent[name] for name in ("sizes_epsilon", "signs_epsilon") if name in spent]
+    noises = [spent[name] for name in spent if name.startswith(("sizes_", "signs_"))]
     if numbers.flip or budget.is_pure:
         return PureDP(fraction_up(sum(map(Fraction, [*ranges, *noises]), Fraction(0))))
-    return compose(*(RenyiDP(BoundedRangeCurve(part)) for part in (*ranges, *(2.0 * part for part in noises))))
+    return compose(*(RenyiDP(BoundedRangeCurve(part)) for part in ranges), *map(ZCDP, noises))
 
 
 def _checked(request: Request) -> ColumnQuantiles:
@@ -416,9 +439,12 @@ def end_margins(
     return margins(model.levels[index], model.steps, max(size, 0), slack, weight, alpha, flip)
 
 
-def size_slack(model: ColumnQuantiles, scale: float) -> float:
-    """Return by how much a noisy size may be off, but for `SIZE_MISS` of an interval's α: discrete Laplace noise."""
-    return scale * math.log(1.0 / ((1.0 - model.interval) * SIZE_MISS)) + 1.0
+def size_slack(model: ColumnQuantiles, law: NoiseLaw) -> float:
+    """Return by how much a noisy size may be off, but for `SIZE_MISS` of an interval's α. A discrete law's tail from m on is at most
+    that of the continuous one from m − 1 on."""
+    alpha = (1.0 - model.interval) * SIZE_MISS
+    tail = math.log(1.0 / alpha) if law.law == "laplace" else -float(special.ndtri(alpha / 2.0))
+    return law.scale * tail + 1.0
 
 
 def middle_place(model: ColumnQuantiles, sizes: Any, quantiles: Any) -> int:

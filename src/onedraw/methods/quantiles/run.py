@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.random import Generator
 
 from onedraw import privacy
 from onedraw.plans import Plan
+from onedraw.privacy.numbers import root_up
 from onedraw.samplers.noise import measurement, with_noise
 from onedraw.samplers.randomness import BOTH, is_secure
 from onedraw.samplers.sampler import Sample
 from onedraw.samplers.selection import WholeNumbers, flip_run, select_run
 
-from .groups import GroupNumbers, middle_place, size_slack
+from .groups import GroupNumbers, count_law, middle_place, size_slack
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,15 @@ class GroupRanks(WholeNumbers):
     def exactness(self, plan: Plan) -> privacy.Exact:
         """Exact, on whole numbers; refused unless OpenDP's maps give what the plan states for its noise."""
         found = super().exactness(plan)
-        numbers, moved = plan.parameters, 2 * plan.request.records_per_person
+        numbers, k, sizes = plan.parameters, plan.request.records_per_person, plan.mechanism.stage_sizes(plan)
         for stage in ("sizes", "signs"):
-            if f"{stage}_epsilon" in numbers:
-                noise = measurement("laplace", plan.mechanism.stage_sizes(plan)[stage], numbers[f"{stage}_scale"])
-                noise.check(plan.guarantee.promise, float(moved), epsilon=numbers[f"{stage}_epsilon"])
+            if not numbers[f"{stage}_scale"]:
+                continue
+            law = count_law(plan, stage).law
+            noise = measurement(law, sizes[stage], numbers[f"{stage}_scale"])
+            moved = 2.0 * k if law == "laplace" else root_up(Fraction(2 * k * k))
+            stated = {"epsilon": numbers.get(f"{stage}_epsilon"), "rho": numbers.get(f"{stage}_rho")}
+            noise.check(plan.guarantee.promise, moved, **stated)
         return found
 
     def entropy(self, plan: Plan) -> str:
@@ -69,8 +75,9 @@ class GroupRanks(WholeNumbers):
         """Return one release: everything that is published, and the numbers that follow from it."""
         plan, model, numbers = target.plan, target.plan.model, GroupNumbers.of(target.plan)
         seeded = None if is_secure(randomness) else randomness
-        sizes = with_noise("laplace", target.sizes.tolist(), numbers.sizes_scale, seeded)
-        slack = size_slack(model, numbers.sizes_scale) if model.interval is not None else 0.0
+        law = count_law(plan, "sizes")
+        sizes = with_noise(law.law, target.sizes.tolist(), law.scale, seeded)
+        slack = size_slack(model, law) if model.interval is not None else 0.0
         parts = [replace(target.group(cell, count), slack=slack) for cell, count in enumerate(sizes)]
         places = [_quantiles(part, randomness) for part in parts]
         local = np.array([[place - part.first_place for place in row] for part, row in zip(parts, places, strict=True)])
@@ -78,7 +85,7 @@ class GroupRanks(WholeNumbers):
         if numbers.signs_scale:
             signs = target.signs(middle_place(model, sizes, local))
             stages["signs"] = [
-                float(count) for count in with_noise("laplace", signs.tolist(), numbers.signs_scale, seeded)
+                float(count) for count in with_noise(law.law, signs.tolist(), numbers.signs_scale, seeded)
             ]
         if numbers.width_ends:
             ends = np.array([_end_places(part, row, randomness) for part, row in zip(parts, places, strict=True)])

@@ -1,0 +1,1 @@
+"""Several mechanisms on the same records, released together."""
