@@ -149,6 +149,19 @@ def test_upper_packages_do_not_ask_what_class_a_mechanism_has_or_read_its_number
     assert found == []
 
 
+def test_only_tables_compare_the_name_of_a_statistic():
+    """Others ask a table what its numbers are, so that a new statistic is defined in one file."""
+    source = ROOT / "src" / "onedraw"
+    decides = re.compile(r"(?<!self)\.show (?:==|!=|in|not in) ")
+    found = [
+        f"{path.relative_to(source)}: {line.strip()}"
+        for path in sorted(source.rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if decides.search(line)
+    ]
+    assert found == []
+
+
 def imports_of(path: Path) -> list[ast.Import | ast.ImportFrom]:
     """Return the imports that a program runs: without those that are for type checkers."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

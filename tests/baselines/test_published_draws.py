@@ -1,4 +1,4 @@
-"""Two papers' own weights of a Gibbs posterior: what they promise, where they are false, and how far they fall behind
+"""Two papers' own weights of a Gibbs posterior (minami.py, wang_ops.py): what they promise, where they are false, and how far they fall behind
 ours."""
 
 import math

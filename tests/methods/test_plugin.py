@@ -1,4 +1,4 @@
-"""A mechanism of another package (other_package.py) is served like our own, without a change in this one."""
+"""A mechanism of another package (other_package.py; base.py) is served like our own, without a change in this one."""
 
 import json
 import os

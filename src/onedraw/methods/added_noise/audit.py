@@ -92,7 +92,7 @@ class NoiseCase(Case):
         t = (value - table.lower) / (table.upper - table.lower)
         if private:
             return [RANGE * (1.0 - t) ** 2, RANGE * 2.0 * t * (1.0 - t), RANGE * t**2]
-        first, second = (5.0, 6.0) if table.show == "variance" else (2.0, 1.0)
+        first, second = (5.0, 6.0) if table.is_spread else (2.0, 1.0)
         if law_of(self.plan) == "gaussian":
             first, second = 2.0, 3.0
         v = 2.0 * t - 1.0
@@ -182,7 +182,7 @@ def _worst_records(plan: Plan) -> tuple[Any, Any]:
     if isinstance(table, CategoryTable):
         chosen = 1 if table.only is None else table.levels.index(table.only)
         return _with_level(table, chosen), _with_level(table, 0 if chosen else 1)
-    if table.show == "variance" and law_of(plan) == "laplace" and not (table.cells > 1 and table.sizes is None):
+    if table.is_spread and law_of(plan) == "laplace" and not (table.cells > 1 and table.sizes is None):
         return table.upper, table.lower + (table.upper - table.lower) * (1.0 - 5.0 / 12.0) / 2.0
     return table.upper, table.lower
 
