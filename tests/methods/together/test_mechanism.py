@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.audit.cases import case_for
-from onedraw.audit.cases import together as audited
 from onedraw.audit.cases.investigation import examine
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.methods import AddedNoise, ExponentialQuantiles, GroupQuantiles, Together, plan_from_dict
+from onedraw.methods.catalog import case_for
+from onedraw.methods.together import audit as audited
 from onedraw.methods.together.mechanism import stages_of
 from onedraw.models import CategoryTable, ColumnQuantiles, NumberTable, Several
 from onedraw.privacy import PureDP

@@ -49,6 +49,9 @@ from .mechanism import LARGEST_WIDTH, _flips, _largest_total, _weight, share_of_
 from .selection import BITS, NO_END, PENALTY, UNITS, QuantileTarget, depth_of, ladder, quantile_tree
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import GroupRanks
 
 PURE_SHARE, RENYI_SHARE = 0.04, 0.08
@@ -233,6 +236,17 @@ class GroupQuantiles(Mechanism):
     def why_no_ends(self, plan: Plan) -> str:
         """Return why a release by this plan has no intervals, where it has none; from public numbers alone."""
         return "" if GroupNumbers.of(plan).width_ends else why_no_ends(plan)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .group_audit import group_case
+
+        return group_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .group_audit import audit_cases
+
+        return audit_cases()
 
     def rank_errors(self, plan: Plan) -> list[float]:
         """Return the expected error of each quantile's rank, as a share of a group's records, for groups of equal size."""

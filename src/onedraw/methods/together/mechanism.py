@@ -21,6 +21,9 @@ from onedraw.privacy.numbers import fraction_down, fraction_up
 from onedraw.private import Private
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import AllParts
 
 LESS = 1 - Fraction(1, 2**30)
@@ -157,6 +160,17 @@ class Together(Mechanism):
     ) -> Interval:
         found = [part.mechanism.interval(part, own, level) for part, own in self.published_parts(plan, published)]
         return Interval(*(np.concatenate([getattr(one, name) for one in found]) for name in Interval._fields[:5]))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import together_case
+
+        return together_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
     def what_adds_up(self, plan: Plan) -> str:
         """Return which number of the parts adds up: ε, or ρ of zCDP."""
