@@ -232,7 +232,7 @@ def _cells(part: Plan, published: Published, level: float, reach: float) -> list
 def _sizes(part: Plan, published: Published, level: float) -> Line:
     """The numbers of records in the groups, of counts or of shares of them."""
     found = _cells(part, published, level, float(part.n))
-    if part.model.show == "shares":
+    if not part.model.about_records:
         found = [Cell(part.n * cell.value, part.n * cell.low, part.n * cell.high, cell.reach) for cell in found]
     return Line("records", "records", "", tuple(found))
 

@@ -15,7 +15,6 @@ from onedraw.audit.cases.investigation import examine
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused
 from onedraw.methods import ExponentialQuantiles, GroupQuantiles, plan_from_dict
 from onedraw.methods.quantiles import audit as audited
-from onedraw.methods.quantiles import group_audit
 from onedraw.methods.quantiles.groups import GroupNumbers, GroupTarget, count_law, margins, size_slack
 from onedraw.methods.quantiles.run import GroupRanks
 from onedraw.models import ColumnQuantiles, Grouped
@@ -59,7 +58,7 @@ def test_no_record_that_changes_its_group_moves_a_level_by_more_than_one_that_st
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_planted_faults_are_caught_and_the_promise_holds(budget):
-    selection, sizes = group_audit.group_cases(budget)
+    selection, sizes = audited.group_cases(budget)
     for case in (selection, sizes):
         assert examine(case).passed
     if "sizes_epsilon" in sizes.plan.parameters:  # of zCDP a Gaussian attains ρ, and only nearly the (ε, δ) it implies

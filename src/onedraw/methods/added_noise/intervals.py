@@ -106,9 +106,9 @@ def group_scores(plan: Plan, stages: Mapping[str, Any], place: int | None = None
         at = table.kept - 1 if place is None else place
         counts = np.column_stack([noisy.sum(axis=1) - noisy[:, at], noisy[:, at]])
         return Scores.of_shares(table.group_names, counts, None, law, others=table.kept - 1)
-    if table.show not in ("mean", "rate"):
+    if not table.is_mean:
         return None
-    what = "mean" if table.show == "mean" else "rate"
+    what = str(table.show)
     if table.moves_between_cells:
         return Scores.of_cells(
             what, table.group_names, noisy / STEPS, law, split=True, unit=float(STEPS), scale=table.width

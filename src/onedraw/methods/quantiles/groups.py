@@ -238,15 +238,15 @@ class GroupQuantiles(Mechanism):
         return "" if GroupNumbers.of(plan).width_ends else why_no_ends(plan)
 
     def audit_case(self, plan: Plan) -> Case | None:
-        from .group_audit import group_case
+        from .audit import group_case
 
         return group_case(plan.for_one_draw())
 
     @classmethod
     def audit_cases(cls) -> AuditCases:
-        from .group_audit import audit_cases
+        from .audit import group_audit_cases
 
-        return audit_cases()
+        return group_audit_cases()
 
     def rank_errors(self, plan: Plan) -> list[float]:
         """Return the expected error of each quantile's rank, as a share of a group's records, for groups of equal size."""

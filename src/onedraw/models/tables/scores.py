@@ -80,6 +80,11 @@ class _Scores(Table):
 
     form = "folded"
 
+    @property
+    def about_records(self) -> bool:
+        """The counts are of these records; figures that follow from them are about a population."""
+        return True
+
     def check(self, data: Any) -> None:
         if not isinstance(data, Judged):
             raise InvalidModel(
