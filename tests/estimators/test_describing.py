@@ -133,6 +133,9 @@ def test_three_groups_have_one_test_and_no_group_has_none():
     three = od.describe(data, schema, epsilon=1.0, by="ward", random_state=1)
     assert three.table.head == ["", "ward=a", "ward=b", "ward=c", "p"]
     assert 0.0 < line(three, "age", "mean").p_value <= 1.0
+    counts = od.Schema.from_dict({"columns": {"visits": {"kind": "count", "cap": 20, "missing": 0}}})
+    visits = od.describe({"visits": generator.poisson(4, 5000)}, counts, epsilon=1.0, random_state=1)
+    assert line(visits, "visits", "mean").cells[0].value == pytest.approx(4.0, abs=0.1)
     whole = od.describe(data, schema, epsilon=1.0, random_state=1)
     assert whole.table.head == ["", "all records"]
     assert line(whole, "age", "median").cells[0].value == pytest.approx(50, abs=1)

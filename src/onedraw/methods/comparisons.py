@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.methods.noise_law import NoiseLaw
@@ -201,7 +201,7 @@ class Scores:
 
         found = float(distance(self.values))
         if self.law.law == "gaussian":
-            return GroupTest(name, found, float(stats.chi2.sf(found, len(self.names) - 1)))
+            return GroupTest(name, found, float(special.chdtrc(len(self.names) - 1, found)))
         generator = np.random.default_rng(20_240_501)
         noise = self.law.scale * generator.laplace(size=(SIMULATED, *self.factors.shape))
         drawn = self.sampling * generator.standard_normal((SIMULATED, len(self.names))) + np.einsum(

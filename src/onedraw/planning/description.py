@@ -32,6 +32,9 @@ LARGEST_RANK_ERROR = 0.05
 
 QUARTILES = (0.25, 0.5, 0.75)
 
+MEANS = {"number": "mean", "count": "rate"}
+"""The question about the mean of a column, by its kind."""
+
 
 def description_plan(
     schema: Schema, budget: Promise, *, n: int, by: Sequence[str] = (), columns: Sequence[str] | None = None
@@ -73,8 +76,8 @@ def _questions(schema: Schema, names: Sequence[str], by: tuple[str, ...], *, qua
             )
         )
     for name in names:
-        numeric = schema.column(name).kind in ("number", "count")
-        table = table_for(schema, name, question="mean" if numeric else "histogram", by=by)
+        numeric = schema.column(name).kind in MEANS
+        table = table_for(schema, name, question=MEANS.get(schema.column(name).kind, "histogram"), by=by)
         assert isinstance(table, Table)
         found.append((name, table, AddedNoise(), TABLE_WEIGHT))
         if numeric and quartiles:
