@@ -55,4 +55,4 @@ def test_a_summary_has_html_and_latex_views_of_its_words():
     assert r"wage\_in\_\% & a$<$b & 1.5 & 1 to 2" in text
     assert r"One \& two." in text
     assert text.count(r"\\") == 4
-    assert r"\begin{tabular}{lrrrr}" in text
+    assert r"\begin{tabular}{lrrrrr}" in text
