@@ -42,10 +42,11 @@ from .likelihood.regression import (
     StudentTRegression,
     register_predictor,
 )
-from .model import Bound, Model
+from .model import POSITIVE, Bound, Model
 from .moments.columns import Columns
 from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian, NormalInverseGamma
+from .responses import Clamped, Response
 from .row_model import Encoded
 from .sums.clamped_sums import Summary
 from .tables.category_table import CategoryTable
@@ -55,14 +56,14 @@ from .tables.scores import ClassifierScores, ModelChoice, RegressorScores
 from .tables.table import Grouped, Table
 
 __all__ = [
-    "FAMILIES", "BetaBernoulli", "BetaTarget", "BinaryRegression", "Bound", "BoundedResidualGLM", "CategoryTable",
-    "ClassifierScores", "ColumnQuantiles", "Columns", "ConjugateModel", "ConvexLoss", "ConvexModel", "CountRegression",
+    "FAMILIES", "POSITIVE", "BetaBernoulli", "BetaTarget", "BinaryRegression", "Bound", "BoundedResidualGLM", "CategoryTable",
+    "Clamped", "ClassifierScores", "ColumnQuantiles", "Columns", "ConjugateModel", "ConvexLoss", "ConvexModel", "CountRegression",
     "DirichletCategorical", "Encoded", "GammaExponential", "GammaPoisson", "GammaRegression", "Gaussian",
     "GaussianMean", "GaussianRegression", "GibbsTarget", "Grouped", "Hinge", "HuberRegression", "HuberisedHinge", "Law",
     "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
-    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Softmax", "StudentTRegression",
-    "Summary", "Table", "distributions", "from_numpyro", "likelihood", "likelihoods", "register_density",
+    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Response", "Softmax", "StudentTRegression",
+    "Summary", "Table", "distributions", "from_numpyro", "likelihoods", "register_density",
     "register_loss", "register_numpyro", "register_predictor", "schema_features",
 ]  # fmt: skip
 

@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from .proximal import Proximal
     from .randomness import OPERATING_SYSTEM, SEEDED, Randomness, secure_generator, seeded_generator
     from .sampler import Sample, Sampler
+    from .variates import check_delta
 
 __all__ = [
     "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Langevin",
     "LastIterateLangevin", "Perfect",
-    "Proximal", "Randomness", "Sample", "Sampler", "chacha_key", "check_sampler",
+    "Proximal", "Randomness", "Sample", "Sampler", "chacha_key", "check_delta", "check_sampler",
     "default_sampler", "randomness", "secure_generator", "secure_key", "seeded_generator", "seeded_key",
 ]  # fmt: skip
 
@@ -58,6 +59,7 @@ _OTHERS = {
     "choice": ("check_sampler", "default_sampler"),
     "randomness": ("OPERATING_SYSTEM", "SEEDED", "Randomness", "secure_generator", "seeded_generator"),
     "sampler": ("Sample", "Sampler"),
+    "variates": ("check_delta",),
 }
 
 SAMPLERS = tuple(name for names in _SAMPLERS.values() for name in names)
