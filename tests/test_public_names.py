@@ -112,3 +112,12 @@ def test_documentation_imports_only_what_packages_offer():
 )
 def test_an_import_of_a_private_module_is_noticed(line, private):
     assert private_imports(line) == private
+
+
+INTERNAL = {"arrays", "defaults", "on_demand", "plain_text", "private"}
+"""Modules beside the packages that serve all of them and offer nothing to users."""
+
+
+def test_modules_beside_the_packages_are_documented_or_internal():
+    beside = {path.stem for path in SOURCE.glob("*.py") if not path.stem.startswith("_")}
+    assert beside - INTERNAL == {name for name in DOCUMENTED if (SOURCE / f"{name}.py").exists()}
