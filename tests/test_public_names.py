@@ -114,7 +114,7 @@ def test_an_import_of_a_private_module_is_noticed(line, private):
     assert private_imports(line) == private
 
 
-INTERNAL = {"arrays", "defaults", "on_demand", "plain_text", "private"}
+INTERNAL = {"arrays", "on_demand", "plain_text", "private"}
 """Modules beside the packages that serve all of them and offer nothing to users."""
 
 

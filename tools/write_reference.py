@@ -82,6 +82,7 @@ ROOMS = {
         ("assert_private", "exact_profile", "membership_attack", "epsilon_lower_bound", "rounds_needed"),
     ),
     "baselines": ("Methods of the literature", "To compare with: `od.baselines.…`; nothing here is chosen by `auto`.", ()),
+    "defaults": ("Defaults", "What is taken where nothing is named: `onedraw.defaults`.", ()),
     "errors": ("Errors", "What is raised, by what went wrong: `od.errors.…`.", ()),
     "models.likelihood": ("Likelihoods", "For posteriors of the β-divergence: `od.models.likelihoods.…`.", ()),
     "models.convex": ("For a new loss", "What losses derive from (extending.md).", ()),
@@ -162,9 +163,9 @@ def names() -> str:
 
 
 def _first_sentence(thing: Any) -> str:
-    """Return the first sentence of a docstring; of a constant, its kind."""
+    """Return the first sentence of a docstring; of a constant, its value or kind."""
     if not (inspect.isclass(thing) or inspect.ismodule(thing) or callable(thing)):
-        return f"a constant ({type(thing).__name__})"
+        return f"`{thing!r}`" if isinstance(thing, str | float) else f"a constant ({type(thing).__name__})"
     text = " ".join(inspect.cleandoc(inspect.getdoc(thing) or "").partition("\n\n")[0].split())
     return re.split(r"(?<=[.;]) ", text)[0].rstrip(";") if text else ""
 
