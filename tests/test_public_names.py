@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "reference.md"
 _spec = importlib.util.spec_from_file_location("write_reference", ROOT / "tools" / "write_reference.py")
 write_reference = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(write_reference)
-DOCUMENTED = write_reference.ROOMS
+DOCUMENTED = write_reference.PACKAGES
 """The public packages and modules, by their sections of the reference."""
 
 PROGRAMS = {"cli"}

@@ -41,7 +41,7 @@ the modules inside a package are private. This page is written from the docstrin
 
 # the public packages and modules in the order a user meets them, and the names worth an entry besides those of the top; the others
 # in `__all__` are rows of a table
-ROOMS = {
+PACKAGES = {
     "estimators": ("Estimators", "scikit-learn's contract: `fit` is one release, charged and certified.", ()),
     "data": ("Records and schemas", "What is public about the columns, and reading files by it.", ("infer",)),
     "models": (
@@ -145,19 +145,19 @@ def _prose(text: str | None) -> str:
 def names() -> str:
     import onedraw
 
-    public = {room: onedraw._NAMES.get(room, ()) for room in ROOMS}
+    public = {package: onedraw._NAMES.get(package, ()) for package in PACKAGES}
     pieces = [NAMES]
-    for room, (title, about, further) in ROOMS.items():
-        module = import_module(f"onedraw.{room}")
+    for package, (title, about, further) in PACKAGES.items():
+        module = import_module(f"onedraw.{package}")
         pieces.append(f"\n## {title}\n\n{about}\n")
-        home = f"od.{room}" if room in onedraw._ROOMS else f"onedraw.{room}"
-        paths = [*(f"od.{name}" for name in public[room]), *(f"{home}.{name}" for name in further)]
+        home = f"od.{package}" if package in onedraw._PACKAGES else f"onedraw.{package}"
+        paths = [*(f"od.{name}" for name in public[package]), *(f"{home}.{name}" for name in further)]
         shown = ((path, getattr(module, path.rpartition(".")[2])) for path in paths)
-        pieces += [_entry(path, thing, methods=room in METHODS_OF) for path, thing in shown]
+        pieces += [_entry(path, thing, methods=package in METHODS_OF) for path, thing in shown]
         listed = {path.rpartition(".")[2] for path in paths}
         others = [name for name in module.__all__ if name not in listed]
         rows = (f"| `{name}` | {_cell(_first_sentence(getattr(module, name)))} |\n" for name in others)
-        about = f"Also in `onedraw.{room}`" if listed else f"In `onedraw.{room}`"
+        about = f"Also in `onedraw.{package}`" if listed else f"In `onedraw.{package}`"
         pieces += [f"\n| {about} | what it is |\n| --- | --- |\n", *rows] if others else []
     return "".join(pieces)
 

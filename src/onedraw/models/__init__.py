@@ -4,7 +4,7 @@ Four kinds. Tables (`tables`) add whole numbers, on which plain noise is enough.
 range, add records exactly, and turn a sum into a closed-form posterior law. Convex models bring a row into public bounds and state how far one record's loss and
 gradient reach, from which every rule for Gibbs posteriors follows. Models with a likelihood of bounded density
 (`likelihoods`) serve β-divergence posteriors, whatever a row holds. Each bound says where it comes from: proved here,
-enforced by clamping, or declared by the caller. Importing this room does not load JAX.
+enforced by clamping, or declared by the caller. Importing this package does not load JAX.
 """
 
 from . import likelihood

@@ -16,7 +16,7 @@ exactly it draws (`sampler`). The files:
 
 A method that is an algorithm of its own brings its sampler along (`run` in its folder). A new sampler of posteriors is a file with a
 `Sampler` in it, and its name here. Names are looked up on first use, so that importing this
-room loads neither JAX nor randomgen.
+package loads neither JAX nor randomgen.
 """
 
 from __future__ import annotations
