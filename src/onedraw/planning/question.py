@@ -100,7 +100,7 @@ class Planned:
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the plan as one HTML page, for whoever answers for the data to read and sign."""
-        from onedraw.report import write_plan  # above this room: a convenience, named as such among the contracts
+        from onedraw.report import write_plan  # above this package: a convenience, named as such among the contracts
 
         return write_plan(self, path, overwrite=overwrite)
 

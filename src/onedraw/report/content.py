@@ -78,7 +78,7 @@ class AuditFinding:
 
     @classmethod
     def read(cls, found: Any) -> AuditFinding:
-        """From anything that says the same by the same names, such as a result or a report of the audit room."""
+        """From anything that says the same by the same names, such as a result or a report of `onedraw.audit`."""
         if isinstance(found, cls):
             return found
         try:
