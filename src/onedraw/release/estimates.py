@@ -32,7 +32,7 @@ from onedraw.plain_text import known
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import confidence_level
 
-from .base_levels import coded_categories, compare_with_commonest
+from .base_levels import compare_with_commonest, terms_of
 from .certificate import Certificate
 from .statement import sentence_of
 
@@ -65,16 +65,19 @@ class Estimate(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """Wald's test of "this category makes no difference": all its levels at once; NaN where one of them is refused."""
+    """Wald's test of "this category, or this term, makes no difference": all its levels or columns at once; NaN where one of them is
+    refused."""
 
     term: str
     label: str
     statistic: float
     degrees: int
     p_value: float
+    of: str = "levels"
 
     def __str__(self) -> str:
-        about = f"{self.term}{f' ({self.label})' if self.label else ''}, all {self.degrees + 1} levels together"
+        count = self.degrees + 1 if self.of == "levels" else self.degrees
+        about = f"{self.term}{f' ({self.label})' if self.label else ''}, all {count} {self.of} together"
         if math.isnan(self.p_value):
             return f"{about}: no test, since the records say too little about one of them"
         p_value = p_words(self.p_value) if self.p_value < 0.001 else f"= {p_words(self.p_value)}"
@@ -352,13 +355,15 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
 
 
 def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
-    """One for each declared category of more than two levels, and for each class where there are several."""
+    """One for each declared category of more than two levels, or term of more than one column, and for each class where there are
+    several."""
     if not fit.informed:
         return ()
     width, labels = plan.model.features.width, dict.fromkeys(label for _, label in plan.model.terms)
+    of = "columns" if (certificate.data.declared or {}).get("formula") else "levels"
     return tuple(
-        Joint(name, label, *fit.wald(range(block * width + start, block * width + stop)))
+        Joint(term.name, label, *fit.wald(range(block * width + term.start, block * width + term.stop)), of)
         for block, label in enumerate(labels)
-        for name, _, start, stop in coded_categories(certificate, plan)
-        if stop - start > 1
+        for term in terms_of(certificate, plan)
+        if term.stop - term.start > 1
     )
