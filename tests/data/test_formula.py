@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import itertools
 import math
+import sqlite3
 from pathlib import Path
 
 import formulaic
@@ -15,7 +18,7 @@ from formulaic.transforms import TRANSFORMS
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onedraw.data import Schema, read
+from onedraw.data import DatabaseTable, Schema, expressions, read
 from onedraw.data.formula import Formula
 from onedraw.errors import InvalidSchema
 from onedraw.models.features import declared_features, schema_features, schema_rows
@@ -354,6 +357,41 @@ def test_one_odd_cell_changes_at_most_one_encoded_record(make, odd, row, name):
     assert np.isfinite(after).all()
 
 
+def test_a_planted_function_of_all_records_is_found(monkeypatch):
+    """The check of neighbors can fail."""
+    spoiled = dataclasses.replace(
+        expressions.FUNCTIONS["log"], of_array=lambda numbers: np.log(numbers) - np.log(numbers).mean()
+    )
+    monkeypatch.setitem(expressions.FUNCTIONS, "log", spoiled)
+    columns = {key: values.tolist() for key, values in table(7).items()}
+    before = encoded(columns, plain)
+    columns["income"][3] = 0.0
+    assert np.any(encoded(columns, plain) != before, axis=1).sum() > 1
+
+
+def test_a_wrong_bound_of_a_function_breaks_no_promise(monkeypatch):
+    """Half of the right one: values are moved into it."""
+    spoiled = dataclasses.replace(expressions.FUNCTIONS["log"], of_end=lambda end: math.log(end) / 2)
+    monkeypatch.setitem(expressions.FUNCTIONS, "log", spoiled)
+    schema, _, rows = ours("wage ~ log(1 + income)", table())
+    assert schema.design.ends[1][0] < math.log(5001) / 1.9
+    assert rows.max() == schema.design.ends[1][0]
+
+
+@pytest.mark.parametrize(
+    "row", [{"age": 18.0, "debt": -100.0}, {"age": 95.0, "debt": 100.0}, {"age": np.nan, "debt": np.nan}]
+)
+def test_no_record_makes_a_function_fail_or_warn(row):
+    """At the ends of what is declared, where a bound is attained, and for missing cells; warnings are errors here."""
+    formula = "wage ~ log(age - 17) + sqrt(debt + 100) + I((age - 18)**0.5) + exp(debt) + I(1 / (debt + 100.5)) + I(debt**-2 * 0 + age)"
+    with pytest.raises(InvalidSchema, match="may be 0"):
+        SCHEMA.with_formula(formula)
+    rows = SCHEMA.with_formula(formula.replace("I(debt**-2 * 0 + age)", "sin(debt) + floor(age / 7)")).design.rows(
+        {name: np.array([value]) for name, value in row.items()}
+    )
+    assert np.isfinite(rows).all() == np.isfinite(row["age"])
+
+
 def test_every_container_and_file_gives_the_same_rows(tmp_path):
     columns = {name: values.tolist() for name, values in table(30).items()}
     frame = pd.DataFrame(columns)
@@ -362,7 +400,14 @@ def test_every_container_and_file_gives_the_same_rows(tmp_path):
     frame.to_parquet(tmp_path / "records.parquet")
     import polars as pl
 
-    for make in (pa.table, pl.DataFrame, lambda _: tmp_path / "records.csv", lambda _: tmp_path / "records.parquet"):
+    with contextlib.closing(sqlite3.connect(tmp_path / "records.sqlite")) as database:
+        frame.to_sql("visits", database, index=False)
+    sources = [
+        tmp_path / "records.csv",
+        tmp_path / "records.parquet",
+        DatabaseTable(str(tmp_path / "records.sqlite"), "visits"),
+    ]
+    for make in (pa.table, pl.DataFrame, *(lambda _, source=source: source for source in sources)):
         assert encoded(columns, make).tobytes() == expected.tobytes()
 
 

@@ -8,6 +8,8 @@ category has a column for each level but one where the terms before it span its 
 (`reduced_codings`), so that no column is a linear combination of the others whatever the records are. The response keeps its own
 text as its name: ``log(wage)``.
 
+What is claimed of a design is proved in formula.md.
+
 **Bounds** of a column are those of its quantity (`onedraw.data.expressions`), so all that a plan rests on is a function of schema and
 formula. A column that can take one value alone, or whose bound is infinite or beyond 1e60, is refused.
 """
@@ -100,11 +102,7 @@ class Design:
     def rows(self, batch: Mapping[str, NDArray[Any]]) -> Array:
         """Return the columns of encoded records, NaN where a cell that they need is missing."""
         values = Values(batch)
-        count = len(next(iter(batch.values())))
-        found = np.empty((count, len(self.quantities)))
-        for place, quantity in enumerate(self.quantities):
-            found[:, place] = quantity.of(values)
-        return found
+        return np.stack([quantity.of(values) for quantity in self.quantities]).T  # what follows runs along columns
 
     def responses(self, batch: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         """Return the response of encoded records, as its declaration encodes it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from typing import Any
 
 from onedraw.errors import InvalidSchema
@@ -39,12 +40,13 @@ def parse(text: str) -> tuple[str | None, bool, list[tuple[str, ...]]]:
 
     parser = DefaultFormulaParser(feature_flags={"twosided"})
     try:
-        tree = parser.get_ast(text)
-        if (count := _terms(tree)) > MOST_TERMS:
-            raise InvalidSchema(
-                f"The formula's operators make up to {count:,} terms, and at most {MOST_TERMS:,} are read. Write the interactions out."
-            )
-        found = parser.get_terms(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's, about escapes in texts
+            if (count := _terms(parser.get_ast(text))) > MOST_TERMS:
+                raise InvalidSchema(
+                    f"The formula's operators make up to {count:,} terms, and at most {MOST_TERMS:,} are read. Write the interactions out."
+                )
+            found = parser.get_terms(text)
     except InvalidSchema:
         raise
     except (
@@ -102,7 +104,7 @@ def _factor(text: str, factor: Any) -> str:
 
 
 def _terms(node: Any) -> int:
-    """Return at least how many terms the operators below a node make."""
+    """Return how many terms the operators below a node make at most."""
     if not hasattr(node, "args"):
         return 1
     operator = str(node.operator.symbol)
@@ -112,7 +114,7 @@ def _terms(node: Any) -> int:
             raise InvalidSchema(
                 f"The formula has the power {power[:20]} of terms. Write (a + b)**2, with a number up to 10."
             )
-        return (1 + _terms(node.args[0])) ** int(power)
+        return int((1 + _terms(node.args[0])) ** int(power))
     counts = [_terms(argument) for argument in node.args]
     if operator in ("*", "/", ":", "in") and len(counts) == 2:
         return (1 + counts[0]) * (1 + counts[1])

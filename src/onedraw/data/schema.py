@@ -13,6 +13,8 @@ not say enough is refused with the line to add. Files are YAML or JSON:
       smoker:  {kind: binary, missing: no}
       visits:  {kind: count, cap: 20, missing: 0}
 
+`formula` holds the terms of a regression (`data/formula.py`); questions add it to a schema of the columns that they read.
+
 Of a binary column `levels` may be given, the one coded 0 first; otherwise no/false/0 and yes/true/1 are read. Of a
 number or count `step` may be given, how much more of it people speak of (10 years): reports give odds and rates for it.
 

@@ -44,7 +44,7 @@ def choose_columns(schema: Schema, target: str | None, options: Options) -> tupl
         return schema, response, replace(options, formula=None)
     if target is None:
         raise WrongCall(
-            "A regression explains one column, and none was named. Pass --target COLUMN, or --formula 'COLUMN ~ …'."
+            "A regression explains one column, and none was named. Pass --target COLUMN. A formula names it, too."
         )
     if options.columns is not None:
         names = (options.columns,) if isinstance(options.columns, str) else tuple(options.columns)

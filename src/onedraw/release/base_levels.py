@@ -64,7 +64,9 @@ def compare_with_commonest(fit: NormalEstimates, certificate: Certificate, plan:
     names, shares = list(certificate.draw.names), fit.level_shares
     categories = coded_categories(certificate, plan)
     if not categories:
-        return BaseLevels(fit, tuple(names), (), BY_FORMULA if certificate.data.formula else "")
+        return BaseLevels(
+            fit, tuple(names), (), BY_FORMULA if certificate.data.formula and plan.mechanism.categories else ""
+        )
     if shares is None or len(names) != plan.model.features.width or not plan.model.features.intercept:
         return BaseLevels(fit, tuple(names), (), NOT_KNOWN)
     change, changed, compared = np.eye(len(names)), [], []
