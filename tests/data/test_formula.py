@@ -281,7 +281,7 @@ def test_only_the_columns_that_are_named_are_read():
 
 
 def test_a_missing_cell_makes_each_column_that_needs_it_missing_and_no_other():
-    """An encoder marks it by NaN or by a code below 0; today declared values stand for it."""
+    """An encoder marks it by NaN, −∞ or a code below 0."""
     schema = SCHEMA.with_formula(
         "wage ~ age + ward:age + I(age > 40) + C(visits) + bs(age, knots=[40], lower_bound=18, upper_bound=95) + log(age) + I(ward == 'surgery') + income"
     )
@@ -291,7 +291,9 @@ def test_a_missing_cell_makes_each_column_that_needs_it_missing_and_no_other():
         "visits": np.array([1, -1]),
         "income": np.array([5.0, 5.0]),
     }
+    marked = {"age": [30.0, -np.inf], "ward": [0.0, np.nan], "visits": [1.0, np.nan], "income": [5.0, 5.0]}
     rows = schema.design.rows(batch)
+    np.testing.assert_array_equal(rows, schema.design.rows({name: np.array(one) for name, one in marked.items()}))
     assert np.isfinite(rows[0]).all()
     assert np.isfinite(rows[1, schema.design.names.index("income")])
     assert np.isfinite(rows[1]).sum() == 1

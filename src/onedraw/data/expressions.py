@@ -113,7 +113,7 @@ class Levels:
 
         def compute(values: Values) -> Array:
             codes = self.codes(values)
-            return np.where(codes < 0, np.nan, codes == code)
+            return np.where(codes >= 0, codes == code, np.nan)
 
         return Quantity(0.0, 1.0, compute, is_indicator=True)
 
@@ -358,9 +358,10 @@ class Reader:
             )
         self.used[name] = None
         column = self.columns[name]
-        if column.kind == "category" or (column.kind == "binary" and column.levels is not None):
+        role = getattr(column, "role", column.kind)  # what another kind is in a question
+        if role == "category" or (role == "binary" and column.levels is not None):
             return Levels(tuple(column.labels), lambda values: values.columns[name], column=name)
-        if column.kind not in ("number", "count", "binary"):
+        if role not in ("number", "count", "binary"):
             raise self._refusal(
                 f"names {name!r}, whose kind is {column.kind}", "Use a number, count, category or binary column"
             )
@@ -368,9 +369,10 @@ class Reader:
 
         def compute(values: Values) -> Array:
             numbers = np.asarray(values.columns[name], dtype=np.float64)
-            return numbers if column.kind == "number" else np.where(numbers < 0.0, np.nan, numbers)
+            known = np.isfinite(numbers) if role == "number" else numbers >= 0.0
+            return np.where(known, numbers, np.nan)
 
-        return Quantity(lower, upper, compute, is_indicator=column.kind == "binary")
+        return Quantity(lower, upper, compute, is_indicator=role == "binary")
 
     def _quantity(self, node: ast.expr) -> Quantity:
         found = self._visit(node)

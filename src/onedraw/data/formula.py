@@ -74,6 +74,8 @@ class Response:
     columns: tuple[str, ...]
     quantity: Quantity | None
     """None for a column as it is declared."""
+    codes: bool = False
+    """Whether it is handed over as whole numbers: of a comparison of cells that are never missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +111,9 @@ class Design:
         assert self.response is not None
         assert self.response.quantity is not None
         found = self.response.quantity.of(Values(batch))
-        if self.response.declared.kind == "number":
-            return found
-        return np.where(np.isnan(found), -1.0, found).astype(np.int64)
+        nobody = np.any([batch[name] == -np.inf for name in self.response.columns], axis=0)
+        found = np.where(nobody, -np.inf, found)  # marks of records without a person stay
+        return found.astype(np.int64) if self.response.codes else found
 
 
 Coding = tuple[tuple[str, bool], ...]
@@ -229,9 +231,13 @@ class _Builder:
                 f"The formula's response {text!r} lies between {value.lower:g} and {value.upper:g} by the declared ranges, which says "
                 "nothing. Correct the formula, or the ranges in the schema."
             )
+        skips = any(
+            getattr(self.all[one], "skips", False) for one in columns
+        )  # a response is missing where one of its cells is
         if value.is_truth:
-            return Response(Binary(missing="no"), columns, value)
-        return Response(Number(lower=value.lower, upper=value.upper, missing=value.lower), columns, value)
+            return Response(Binary(missing="skip" if skips else "no"), columns, value, codes=not skips)
+        missing: Any = "skip" if skips else value.lower
+        return Response(Number(lower=value.lower, upper=value.upper, missing=missing), columns, value)
 
 
 def shown(factor: str) -> str:

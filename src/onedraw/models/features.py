@@ -266,11 +266,16 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
     With a formula, its columns, by its names and bounds; ``intercept`` is named where the formula leaves it out.
     """
     if schema.design is not None:
-        design, left_out = schema.design, {} if schema.formula.intercept else {"intercept": False}
-        return {"features": len(design.names), "bounds": design.ends, "feature_names": design.names, **left_out}
+        return _formula_features(schema)
     found = [(name, *column.ends) for _, column, names in _named_features(schema, target) for name in names]
     names, lower, upper = zip(*found, strict=True) if found else ((), (), ())
     return {"features": len(names), "bounds": (lower, upper), "feature_names": names}
+
+
+def _formula_features(schema: Any) -> dict[str, Any]:
+    design = schema.design
+    found = {"features": len(design.names), "bounds": design.ends, "feature_names": design.names}
+    return found if schema.formula.intercept else found | {"intercept": False}
 
 
 def category_columns(schema: Any, target: str | None) -> tuple[tuple[int, int], ...]:
