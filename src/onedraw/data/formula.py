@@ -59,7 +59,7 @@ class Formula(Declared):
         from onedraw.data.formula_parser import parse
 
         response, intercept, terms = parse(text)
-        return cls(response=response, intercept=intercept, terms=terms)
+        return cls(response=response, intercept=intercept, terms=tuple(terms))
 
     def __str__(self) -> str:
         right = " + ".join(["1" if self.intercept else "0", *map(":".join, self.terms)])

@@ -25,7 +25,9 @@ NOT_KNOWN = (
     "Levels are compared with the first one declared, because this release says nothing about how common others are."
 )
 
-BY_FORMULA = "Levels are compared as the formula says: no category stands in one term alone. Write C(column, Treatment('level')) for another one."
+BY_FORMULA = (
+    "The formula says what levels are compared with. Write C(column, Treatment('level')) to compare with another level."
+)
 
 
 @dataclass(frozen=True)
