@@ -66,6 +66,7 @@ class Values:
 
     columns: Mapping[str, NDArray[Any]]
     known: dict[Quantity, Array] = field(default_factory=dict)
+    splines: dict[_Spline, list[Array]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,8 @@ class Quantity:
         Whether it is a comparison, with which arithmetic is restricted as in NumPy.
     is_indicator : bool
         Whether it is 0 or 1.
+    is_kept : bool
+        Whether its values are kept for other quantities that need them.
     """
 
     lower: float
@@ -85,6 +88,7 @@ class Quantity:
     compute: Callable[[Values], Array]
     is_truth: bool = False
     is_indicator: bool = False
+    is_kept: bool = True
 
     @property
     def is_constant(self) -> bool:
@@ -95,7 +99,8 @@ class Quantity:
         if (found := values.known.get(self)) is None:
             with np.errstate(all="ignore"):
                 found = np.clip(self.compute(values), self.lower, self.upper)
-            values.known[self] = found
+            if self.is_kept:
+                values.known[self] = found
         return found
 
 
@@ -136,7 +141,9 @@ def times(one: Quantity, other: Quantity) -> Quantity:
     """Return the product of two quantities."""
     lower, upper = ends_of([a * b for a in exact(one) for b in exact(other)])
     indicator = one.is_indicator and other.is_indicator
-    return Quantity(lower, upper, lambda values: one.of(values) * other.of(values), is_indicator=indicator)
+    return Quantity(
+        lower, upper, lambda values: one.of(values) * other.of(values), is_indicator=indicator, is_kept=False
+    )
 
 
 def exact(one: Quantity) -> tuple[Fraction, Fraction]:
@@ -718,21 +725,32 @@ class _Spline:
 
     def part(self, place: int) -> Quantity:
         """Return one B-spline; each lies between 0 and 1."""
-        return Quantity(0.0, 1.0, lambda values: self._basis(values, place, self.degree))
+        return Quantity(0.0, 1.0, lambda values: self._all(values)[place])
 
-    def _basis(self, values: Values, place: int, degree: int) -> Array:
-        x, knots = np.clip(self.of.of(values), self.knots[0], self.knots[-1]), self.knots
-        if degree == 0:
-            last = place + 1 == len(knots) - self.degree - 1
-            below = x <= knots[place + 1] if last else x < knots[place + 1]
-            return np.where(np.isnan(x), np.nan, (x >= knots[place]) & below)
+    def _all(self, values: Values) -> list[Array]:
+        """Return all of them, computed together and kept, since each degree needs neighbors of the one below."""
+        if self not in values.splines:
+            x, knots = np.clip(self.of.of(values), self.knots[0], self.knots[-1]), self.knots
+            found = [self._step(x, start) for start in range(len(knots) - 1)]
+            for degree in range(1, self.degree + 1):
+                rising = [_share(x, knots[start], knots[start + degree]) for start in range(len(knots) - degree)]
+                found = [
+                    rising[start] * found[start] + (1.0 - rising[start + 1]) * found[start + 1]
+                    for start in range(len(found) - 1)
+                ]
+            values.splines[self] = found
+        return values.splines[self]
 
-        def share(start: int) -> Any:
-            width = knots[start + degree] - knots[start]
-            return (x - knots[start]) / width if width else 0.0 * x
+    def _step(self, x: Array, start: int) -> Array:
+        """Return the spline of degree 0 between two knots; the last of them takes its end in."""
+        low, high = self.knots[start : start + 2]
+        is_last = start + 1 == len(self.knots) - self.degree - 1
+        return np.where(np.isnan(x), np.nan, (x >= low) & ((x <= high) if is_last else (x < high)))
 
-        left, right = self._basis(values, place, degree - 1), self._basis(values, place + 1, degree - 1)
-        return np.asarray(share(place) * left + (1.0 - share(place + 1)) * right)
+
+def _share(x: Array, low: float, high: float) -> Array:
+    """Return how far numbers are on the way between two knots; 0 where the knots are one."""
+    return (x - low) / (high - low) if low < high else 0.0 * x
 
 
 def _pow(number: float, power: float) -> float:

@@ -138,6 +138,8 @@ class _Builder:
 
     def design(self) -> Design:
         formula = self.formula
+        if len(formula.terms) > MOST_COLUMNS:
+            raise InvalidSchema(f"The formula has {len(formula.terms):,} terms. Write at most {MOST_COLUMNS:,}.")
         for term in formula.terms:
             if not 1 <= len(term) <= MOST_FACTORS or len(set(term)) < len(term):
                 raise InvalidSchema(

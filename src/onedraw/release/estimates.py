@@ -73,15 +73,28 @@ class Joint(NamedTuple):
     statistic: float
     degrees: int
     p_value: float
-    of: str = "levels"
+
+    @property
+    def tested(self) -> str:
+        """What is tested together."""
+        return f"all {self.degrees + 1} levels"
 
     def __str__(self) -> str:
-        count = self.degrees + 1 if self.of == "levels" else self.degrees
-        about = f"{self.term}{f' ({self.label})' if self.label else ''}, all {count} {self.of} together"
+        about = f"{self.term}{f' ({self.label})' if self.label else ''}, {self.tested} together"
         if math.isnan(self.p_value):
             return f"{about}: no test, since the records say too little about one of them"
         p_value = p_words(self.p_value) if self.p_value < 0.001 else f"= {p_words(self.p_value)}"
         return f"{about}: χ² = {self.statistic:.4g} on {self.degrees} degrees of freedom, p {p_value}"
+
+
+class JointOfTerm(Joint):
+    """The test of a formula's term, which has columns and perhaps no levels."""
+
+    __slots__ = ()
+
+    @property
+    def tested(self) -> str:
+        return f"all {self.degrees} columns"
 
 
 class Estimates(tuple[Estimate, ...]):
@@ -360,9 +373,9 @@ def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> t
     if not fit.informed:
         return ()
     width, labels = plan.model.features.width, dict.fromkeys(label for _, label in plan.model.terms)
-    of = "columns" if (certificate.data.declared or {}).get("formula") else "levels"
+    joint = JointOfTerm if certificate.data.formula else Joint
     return tuple(
-        Joint(term.name, label, *fit.wald(range(block * width + term.start, block * width + term.stop)), of)
+        joint(term.name, label, *fit.wald(range(block * width + term.start, block * width + term.stop)))
         for block, label in enumerate(labels)
         for term in terms_of(certificate, plan)
         if term.stop - term.start > 1
