@@ -190,3 +190,11 @@ def test_persons_with_several_records_are_protected_as_without_a_formula():
     )
     assert fitted.certificate_.data.person == "patient"
     assert verify(fitted.certificate_).answer == "consistent"
+
+
+def test_a_response_that_is_a_column_may_stand_beside_the_others():
+    frame = records(2000)
+    given = {"epsilon": 4.0, "schema": SCHEMA, "formula": "wage ~ age*treated", "random_state": 1}
+    together = od.DPLinearRegression(**given).fit(frame)
+    beside = od.DPLinearRegression(**given).fit(frame[["treated", "age"]], frame["wage"])
+    assert together.coef_.tobytes() == beside.coef_.tobytes()
