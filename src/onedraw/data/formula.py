@@ -122,14 +122,6 @@ Coding = tuple[tuple[str, bool], ...]
 Named = tuple[str, Quantity]
 
 
-@dataclass(frozen=True)
-class _Block:
-    """The columns of one coding of a term."""
-
-    coding: Coding
-    columns: tuple[Named, ...]
-
-
 class _Builder:
     def __init__(self, formula: Formula, columns: Mapping[str, Any]) -> None:
         self.formula, self.all, self.reader = formula, columns, Reader(columns)

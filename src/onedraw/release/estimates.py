@@ -373,7 +373,7 @@ def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> t
     if not fit.informed:
         return ()
     width, labels = plan.model.features.width, dict.fromkeys(label for _, label in plan.model.terms)
-    joint = JointOfTerm if certificate.data.formula else Joint
+    joint = JointOfTerm if (certificate.data.declared or {}).get("formula") else Joint
     return tuple(
         joint(term.name, label, *fit.wald(range(block * width + term.start, block * width + term.stop)))
         for block, label in enumerate(labels)
