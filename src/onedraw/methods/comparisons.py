@@ -26,7 +26,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from onedraw.arrays import Array
+from onedraw.arrays import Array, Mask
 from onedraw.methods.noise_law import NoiseLaw
 
 SIMULATED, TABLES = 9999, 1999
@@ -114,7 +114,7 @@ class Scores:
     sampling: Array
     factors: Array
     law: NoiseLaw
-    known: Array
+    known: Mask
     scale: float = 1.0
     shown: tuple[Array, Array, Array] | None = None
 
@@ -164,8 +164,16 @@ class Scores:
         pairs = (
             list(itertools.combinations(range(count), 2)) if count <= ALL_PAIRS else [(k, 0) for k in range(1, count)]
         )
-        note = "Differences have 95 % intervals one by one; only the test of all groups allows for their number."
-        note = note.replace("95", f"{100 * level:g}") if len(pairs) > 1 else ""
+        notes = []
+        if self.shown is not None:
+            notes.append(
+                "Tests count records on either side of one place; intervals hold for every distribution and are wider."
+            )
+        if len(pairs) > 1:
+            notes.append(
+                f"Intervals of {100 * level:g} % hold one by one; only the test of all groups allows for their number."
+            )
+        note = " ".join(notes)
         return Comparison(
             self.quantity, level, tuple(self._difference(i, j, level) for i, j in pairs), self.joint() if count > 2 else None, note
         )  # fmt: skip
@@ -197,7 +205,7 @@ class Scores:
 
         def distance(values: Array) -> Array:
             middle = values @ weights / weights.sum()
-            return ((values - middle[..., None]) ** 2) @ weights
+            return np.asarray(((values - middle[..., None]) ** 2) @ weights)
 
         found = float(distance(self.values))
         if self.law.law == "gaussian":

@@ -127,7 +127,9 @@ class GroupQuantiles(Mechanism):
         numbers, model = GroupNumbers.of(plan), plan.model
         flip = " by permute and flip" if numbers.flip else ""
         ends = ", the widths of intervals" if numbers.width_ends else ""
-        return f"{self.title}{flip}, {len(model.levels)} quantile(s) in each of {model.cells} groups{ends}, and their numbers of records"
+        many = "s" if len(model.levels) > 1 else ""
+        what = f"{len(model.levels)} quantile{many} in each of {model.cells} groups"
+        return f"{self.title}{flip}, {what}{ends}, and their numbers of records"
 
     def calibrate(self, request: Request) -> Plan:
         model = _checked(request)
