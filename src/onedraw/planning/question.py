@@ -286,9 +286,8 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
             schema, target, model, QuantileQuestion(quantile_model(column, model, levels, interval, **groups)), by
         )
     table = table_for(schema, target, question=model, by=by, level=options.level, between=between)
-    several = (
-        model == "proportion" and between is None and len(table.levels) > 2
-    )  # one level of a category: no Beta prior
+    # one level of a category has no Beta prior
+    several = model == "proportion" and between is None and len(getattr(table, "levels", ())) > 2
     if prior is not None and several:
         raise WrongCall("--prior is for a share of one of two levels. Leave it out.")
     if prior is not None and (by or between is not None):

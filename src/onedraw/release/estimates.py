@@ -341,7 +341,8 @@ def comparison_of(certificate: Certificate, plan: Plan, level: float = 0.95) -> 
     level, published = confidence_level(level), published_of(certificate, plan)
     scores, table = plan.mechanism.scores(plan, published), plan.mechanism.independence(plan, published)
     if scores is not None:
-        return scores.compare(level)
+        found: Comparison = scores.compare(level)
+        return found
     return None if table is None else Comparison(certificate.draw.quantity, level, (), table)
 
 

@@ -227,7 +227,7 @@ class GroupQuantiles(Mechanism):
                 if name in stages else np.full(model.cells, np.nan) for name in ("quantiles", "lower", "upper")]  # fmt: skip
         cells = np.array(stages["signs"], dtype=np.float64).reshape(model.cells, 3)
         law = count_law(plan, "signs")
-        return Scores.of_cells("median", model.group_names, cells, law, split=False, shown=tuple(ends))
+        return Scores.of_cells("median", model.group_names, cells, law, split=False, shown=(ends[0], ends[1], ends[2]))
 
     def expected_error(self, plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Expectation:
         # of the ranks, as shares of a group's records: selection and sampling
@@ -256,7 +256,7 @@ class GroupQuantiles(Mechanism):
         weights = tuple(float(_weight(width)) for width in numbers.widths)
         variances = np.array(selection.rank_variances(quantile_tree(levels), weights, len(levels)))
         shifted = (np.array(levels) - 0.5) ** 2 * count_law(plan, "sizes").deviation([1.0]) ** 2
-        return (np.sqrt(variances + shifted) * plan.model.cells / plan.n).tolist()
+        return [float(error) for error in np.sqrt(variances + shifted) * plan.model.cells / plan.n]
 
 
 def count_law(plan: Plan, stage: str) -> NoiseLaw:
@@ -451,6 +451,7 @@ class GroupPart(QuantileTarget):
 def end_margins(
     model: ColumnQuantiles, index: int, size: int, weight: float, slack: float, *, flip: bool
 ) -> tuple[float | None, float | None]:
+    assert model.interval is not None
     alpha = (1.0 - model.interval) * (1.0 - SIZE_MISS)
     return margins(model.levels[index], model.steps, max(size, 0), slack, weight, alpha, flip)
 
@@ -458,6 +459,7 @@ def end_margins(
 def size_slack(model: ColumnQuantiles, law: NoiseLaw) -> float:
     """Return by how much a noisy size may be off, but for `SIZE_MISS` of an interval's α. A discrete law's tail from m on is at most
     that of the continuous one from m − 1 on."""
+    assert model.interval is not None
     alpha = (1.0 - model.interval) * SIZE_MISS
     tail = math.log(1.0 / alpha) if law.law == "laplace" else -float(special.ndtri(alpha / 2.0))
     return law.scale * tail + 1.0

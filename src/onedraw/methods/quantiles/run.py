@@ -69,7 +69,7 @@ class GroupRanks(WholeNumbers):
         return BOTH
 
     def seconds_each(self, plan: Plan) -> float:
-        return 2e-3 * plan.model.cells * len(plan.model.levels) + 3e-7 * plan.n
+        return float(2e-3 * plan.model.cells * len(plan.model.levels) + 3e-7 * plan.n)
 
     def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
         """Return one release: everything that is published, and the numbers that follow from it."""

@@ -94,7 +94,7 @@ class Together(Mechanism):
         budgets = [fraction_down(allowed * Fraction(weight) / total) for weight in self.weights]
         parts = [
             mechanism.calibrate(_request(request, model, kind(share)))  # type: ignore[call-arg]  # both take one number
-            for mechanism, model, share in zip(self.of, request.model.parts, budgets, strict=True)
+            for mechanism, model, share in zip(self.of, _several(request).parts, budgets, strict=True)
         ]
         numbers = {"pure": float(kind is PureDP)}
         for k, (part, share) in enumerate(zip(parts, budgets, strict=True)):
@@ -224,7 +224,7 @@ def _parts(mechanism: Together, request: Request, numbers: tuple[tuple[str, floa
     stated = dict(numbers)
     kind = PureDP if stated.get("pure") else ZCDP
     found = []
-    for k, (own, model) in enumerate(zip(mechanism.of, request.model.parts, strict=True)):
+    for k, (own, model) in enumerate(zip(mechanism.of, _several(request).parts, strict=True)):
         if not stated.get(f"{k} budget", 0.0) > 0.0:
             raise PromiseRefused(f"The plan states no budget of its part {k}.")
         found.append(own.plan(_request(request, model, kind(stated[f"{k} budget"])), stages_of(stated, k)))
@@ -233,3 +233,8 @@ def _parts(mechanism: Together, request: Request, numbers: tuple[tuple[str, floa
 
 def _request(request: Request, model: Any, budget: Promise) -> Request:
     return Request(model, budget, request.n, 1, 0.0, request.records_per_person)
+
+
+def _several(request: Request) -> Several:
+    assert isinstance(request.model, Several)  # as `Together.plan` has checked
+    return request.model

@@ -44,7 +44,8 @@ class AllParts(Sampler):
 
     def run(self, target: Any, randomness: Any, *, size: int = 1) -> Sample:
         """Return one release of every part."""
-        plan, stages = target.plan, {}
+        plan = target.plan
+        stages: dict[str, list[float]] = {}
         for k, (part, own) in enumerate(zip(parts_of(plan), target.parts, strict=True)):
             sample = part.mechanism.own_sampler()().run(own, randomness)
             stages |= {f"{k} {name}": values for name, values in (sample.stages or {}).items()}
