@@ -127,7 +127,7 @@ def units(model: Any) -> str:
 
 def show_estimates(title: str, found: Estimates) -> None:
     """As much as is known: estimate, interval, and of a fit standard error and p."""
-    from onedraw.release.estimates import p_words
+    from onedraw.release.estimates import IN_DAYS, p_words
 
     given = any(math.isfinite(row.low) for row in found)
     tested = given and found.tested
@@ -136,12 +136,15 @@ def show_estimates(title: str, found: Estimates) -> None:
     head = ["parameter", "released", f"{100 * LEVEL:g} % interval", "std err", "privacy part", "p"]
     rows = []
     for place, (name, row) in enumerate(zip(found.names, found, strict=True)):
-        between = f"{readable(row.low)} to {readable(row.high)}" if row.given else "–"
+        low, high = (found.written(place, end, readable) for end in (row.low, row.high))
+        between = f"{low} to {high}" if row.given else "–"
         error = f"{row.std_err:.4g}" if math.isfinite(row.low) and math.isfinite(row.std_err) else "–"
         test = p_words(row.p_value) if math.isfinite(row.p_value) else "–"
-        cells = [name, f"{row.estimate:.6g}", between, error, found.privacy_words(place), test]
+        cells = [name, found.written(place, row.estimate, "{:.6g}".format), between, error, found.privacy_words(place), test]
         rows.append(list(compress(cells, shown)))
     show_table(title, list(compress(head, shown)), rows)
+    if found.days:
+        show_lines(IN_DAYS)
     if parts and any(found.least):
         show_lines(
             "The privacy part is known noise. After ≥ it may be larger: the records' variation along the column may itself be noise."

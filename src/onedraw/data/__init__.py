@@ -17,11 +17,11 @@ from onedraw.on_demand import names_on_demand
 if TYPE_CHECKING:
     from .inference import Inference, infer, infer_schema
     from .records import Measure, Records, read
-    from .schema import Binary, Category, Column, Count, Number, Schema
+    from .schema import Binary, Category, Column, Count, Date, Number, Schema
     from .tables import DatabaseTable
 
 __all__ = [
-    "Binary", "Category", "Column", "Count", "DatabaseTable", "Inference", "Measure", "Number", "Records", "Schema", "infer",
+    "Binary", "Category", "Column", "Count", "DatabaseTable", "Date", "Inference", "Measure", "Number", "Records", "Schema", "infer",
     "infer_schema", "read",
 ]  # fmt: skip
 
@@ -29,6 +29,6 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, {
         "inference": ("Inference", "infer", "infer_schema"),
         "records": ("Measure", "Records", "read"),
-        "schema": ("Binary", "Category", "Column", "Count", "Number", "Schema"),
+        "schema": ("Binary", "Category", "Column", "Count", "Date", "Number", "Schema"),
         "tables": ("DatabaseTable",),
     })  # fmt: skip

@@ -12,6 +12,7 @@ not say enough is refused with the line to add. Files are YAML or JSON:
       sex:     {kind: category, levels: [female, male, other], missing: other}
       smoker:  {kind: binary, missing: no}
       visits:  {kind: count, cap: 20, missing: 0}
+      seen:    {kind: date, first: 2025-01-01, last: 2025-12-31, format: "%d.%m.%Y", missing: 2025-07-01}
 
 Of a binary column `levels` may be given, the one coded 0 first; otherwise no/false/0 and yes/true/1 are read. Of a
 number or count `step` may be given, how much more of it people speak of (10 years): reports give odds and rates for it.
@@ -42,6 +43,7 @@ from onedraw.data.declarations import (
     Category,
     Column,
     Count,
+    Date,
     Declared,
     Number,
     Text,
@@ -51,7 +53,7 @@ from onedraw.data.declarations import (
 )
 from onedraw.errors import CannotWrite, InvalidSchema
 
-__all__ = ["Binary", "Category", "Column", "Count", "Number", "Schema"]
+__all__ = ["Binary", "Category", "Column", "Count", "Date", "Number", "Schema"]
 
 
 class Schema(Declared):
@@ -172,7 +174,7 @@ class Schema(Declared):
         """A JSON Schema (draft 2020-12) of schema files, for editors and other programs."""
         described = cls.model_json_schema()
         for name, definition in described["$defs"].items():
-            if name in ("Number", "Category", "Binary", "Count"):
+            if name in ("Number", "Category", "Binary", "Count", "Date"):
                 definition["required"] = ["kind", *definition["required"]]
         described["properties"]["columns"]["minProperties"] = 1
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}

@@ -271,7 +271,7 @@ def category_columns(schema: Any, target: str | None) -> tuple[tuple[int, int], 
     """(start, stop) of the 0/1 columns of each category, and of each binary column, among `schema_features`."""
     found, start = [], 0
     for column, names in _named_features(schema, target):
-        if column.kind in ("category", "binary") and names:
+        if column.role in ("category", "binary") and names:
             found.append((start, start + len(names)))
         start += len(names)
     return tuple(found)
@@ -281,7 +281,7 @@ def _named_features(schema: Any, target: str | None) -> Iterator[tuple[Any, list
     """Each declared column but the target, with the names of what it becomes."""
     for name, column in schema.columns.items():
         if name != target:
-            named = column.kind in ("category", "binary")
+            named = column.role in ("category", "binary")
             yield column, [f"{name}={label}" for label in column.labels[1:]] if named else [name]
 
 
@@ -292,7 +292,7 @@ def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None)
         if name == target:
             continue
         declared = schema.columns[name]
-        if declared.kind == "category":
+        if declared.role == "category":
             columns += [values == code for code in range(1, len(declared.labels))]
         else:
             columns.append(values)

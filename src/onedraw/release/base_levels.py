@@ -41,7 +41,7 @@ def coded_categories(certificate: Certificate, plan: Plan) -> list[tuple[str, tu
     if declared is None or not mechanism.publishes_fit:
         return []
     columns = Schema.from_dict(declared).columns.items()
-    coded = [(name, column) for name, column in columns if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip
+    coded = [(name, column) for name, column in columns if name != certificate.data.target and column.role in ("category", "binary")]  # fmt: skip
     pairs = zip(coded, mechanism.categories, strict=True)
     return [(name, tuple(map(str, column.labels)), start, stop) for (name, column), (start, stop) in pairs]
 

@@ -119,7 +119,7 @@ class EngineStatement(_Part):
 class DataStatement(_Part):
     """What the caller declared about the records; no value in it comes from them."""
 
-    optional = ("dataset", "notes", "declared", "measure", "engine")
+    optional = ("dataset", "notes", "declared", "measure", "engine", "dates")
 
     dataset: str | None = None
     """Name of the data set, as the ledger has it."""
@@ -133,6 +133,8 @@ class DataStatement(_Part):
     """The schema itself, where new records are to be read as those were: for a regression."""
     measure: MeasureStatement | None = None
     engine: EngineStatement | None = None
+    dates: dict[str, dict[str, str]] | None = None
+    """First day, last day, format and zone of each column of dates, and the part that is used of it."""
 
 
 class TimingStatement(_Part):
