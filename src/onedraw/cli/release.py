@@ -44,12 +44,11 @@ def release(
     for but not finished; the message has that command, or the certificate is on standard output.
     """
     from onedraw.data import read
-    from onedraw.data.curator import check_terminal, columns_of, look
+    from onedraw.data.curator import columns_of, find_screen, look
     from onedraw.release import release as release_draws
     from onedraw.release.estimates import estimates_of
 
-    if check:
-        check_terminal()
+    screen = find_screen() if check else None
     spending.check_places(report)
     asked, charged = asking.asked(options), spending.charged(data, asking.schema)
     records = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory, measure=asked.measure)
@@ -60,8 +59,8 @@ def release(
     few = parameters > plan.n and not plan.mechanism.publishes_moments  # which have no prior
     if few:  # said of public numbers alone
         show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
-    if check:
-        look(columns_of(records))
+    if screen is not None:
+        look(columns_of(records), screen)
     about = "" if math.isnan(seconds) else f", about {max(1, math.ceil(seconds))} s by public numbers"
     with waiting(f"drawing{about}"):
         result = release_draws(plan, records, accept=asking.accept or (), timing=timing, label=asked.label, **charged)

@@ -363,11 +363,22 @@ class DateEncoder(Encoder):
         moments, readable = chunk.microseconds()
         return self._encoded(moments, readable, np.full(len(chunk), chunk.utc))
 
+    def covers(self, cell: Any) -> bool | None:
+        """Return whether the day of a cell is in the declared range; None of a cell that says no day."""
+        said = moment_of(cell, self._form)
+        if said is None:
+            return None
+        day = int(self._clock(np.array([said[0]]), np.array([said[1]]))[0] // DAY)
+        return self._first <= day <= self._last
+
+    def _clock(self, moments: Integers, instants: Mask) -> Integers:
+        """What a clock in the declared zone showed at each moment."""
+        place = np.maximum(np.searchsorted(self._starts, moments, side="right") - 1, 0)
+        return np.where(instants, moments + self._offsets[place], moments)
+
     def _encoded(self, moments: Integers, readable: Mask, instants: Mask) -> Encoded:
         readable = readable & (moments >= EARLIEST) & (moments <= LATEST)
-        place = np.maximum(np.searchsorted(self._starts, moments, side="right") - 1, 0)
-        clock = np.where(instants, moments + self._offsets[place], moments)
-        clock[~readable] = 0
+        clock = self._clock(np.where(readable, moments, 0), instants)
         day = clock // DAY
         if self._codes is None:
             days = (day - self._first).astype(np.float64)
