@@ -138,6 +138,10 @@ def _holds_dates(kind: Any) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
+def _is_numeric(kind: Any) -> bool:
+    return any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+
+
 def _is_text(kind: Any) -> bool:
     return kind in _TEXT or pa.types.is_fixed_size_binary(kind)
 
@@ -172,6 +176,10 @@ class ArrowFile(ArrowTable):
 
     ahead = True
     _path: Path
+
+    def kinds(self) -> dict[str, str]:
+        tests = {"date": _holds_dates, "binary": pa.types.is_boolean, "number": _is_numeric}
+        return {name: kind for name, stored in self.types.items() for kind, test in tests.items() if test(stored)}
 
     def version(self) -> Any:
         return file_version(self._path)

@@ -173,6 +173,10 @@ class PostgreSQLTable(ArrowTable):
         computed = {name: f"{row['type']}, computed at each reading" for name, row in kinds.items() if row["computed"]}
         return computed | {name: row["type"] for name, row in kinds.items() if _cell(row, name, wanted[name]) is None}
 
+    def kinds(self) -> dict[str, str]:
+        known = dict.fromkeys(_DATES, "date") | {"bool": "binary"} | dict.fromkeys((*_PLAIN[:-1], "numeric"), "number")
+        return {name: known[row["base"]] for name, row in self._declared.items() if row["base"] in known}
+
     def check_whole(self, names: Sequence[str]) -> None:
         if self.n * len(names) <= FIRST_CHECKED:
             with self._columns({name: self._readable_as(name) for name in names}) as batches:

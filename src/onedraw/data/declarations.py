@@ -30,6 +30,7 @@ from onedraw.arrays import Array
 from onedraw.data.cells import BINARY_WORDS, BLANKS, label_of
 from onedraw.data.columns import Cells, CountEncoder, Encoder, LevelEncoder, NumberEncoder
 from onedraw.data.dates import DateEncoder, Part, UnknownFormat, compiled, part_levels, span_of, zone_offsets
+from onedraw.data.magnitudes import LABELS, MagnitudeEncoder
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting
 
@@ -418,7 +419,21 @@ def _days_of(text: str, column: Date) -> float | None:
     return days if first <= moment <= last else None
 
 
-Column = Number | Category | Binary | Count | Date
+class Magnitude(_Levels):
+    """The magnitude of a number, between powers of two on one public grid: levels that need no bounds."""
+
+    kind: Literal["magnitude"] = "magnitude"
+    missing: Literal["missing"] = "missing"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return LABELS
+
+    def encoder(self) -> Encoder:
+        return MagnitudeEncoder()
+
+
+Column = Number | Category | Binary | Count | Date | Magnitude
 
 
 def _check_levels(levels: tuple[str, ...], missing: str) -> None:

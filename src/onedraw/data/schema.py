@@ -35,7 +35,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import AfterValidator, Field, field_serializer, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, field_validator, model_validator
 
 from onedraw.data.declarations import (
     UNDECLARED,
@@ -56,6 +56,16 @@ from onedraw.errors import CannotWrite, InvalidSchema
 __all__ = ["Binary", "Category", "Column", "Count", "Date", "Number", "Schema"]
 
 
+class BoundsFromRelease(Declared):
+    """The charged release that the bounds of some columns come from."""
+
+    entry: Text
+    """Of the ledger."""
+    columns: Annotated[tuple[Text, ...], BeforeValidator(lambda some: tuple(some) if isinstance(some, list) else some)]
+    epsilon: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+
+
 class Schema(Declared):
     """The declared columns, the unit, and the name under which releases are booked."""
 
@@ -63,6 +73,7 @@ class Schema(Declared):
     person: Text | None = None
     max_records: int | None = None
     inferred_from: Text | None = None
+    private_bounds: BoundsFromRelease | None = None
     columns: Mapping[Annotated[str, AfterValidator(plain)], Annotated[Column, Field(discriminator="kind")]]
 
     formats: ClassVar[tuple[str, ...]] = (".yaml", ".yml", ".json")
@@ -90,6 +101,10 @@ class Schema(Declared):
             )
         if self.max_records is not None and self.max_records < 1:
             raise ValueError(f"expected max_records of 1 or more, got {self.max_records}. Choose at least 1")
+        if self.private_bounds and (unknown := set(self.private_bounds.columns) - set(self.columns)):
+            raise ValueError(
+                f"`private_bounds:` names {listed(sorted(unknown))}, which `columns:` does not declare. Remove what is not declared"
+            )
         if self.person in self.columns:
             raise ValueError(
                 f"{self.person!r} is both the person column and a data column; an identifier says nothing "
@@ -126,7 +141,7 @@ class Schema(Declared):
             reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
             raise InvalidSchema(
                 f"The schema {path.name} cannot be read: {reason}. Expected a YAML or JSON file with "
-                "`columns:`; check the path, or write one with `onedraw schema infer` from public data."
+                "`columns:`; check the path, or write one with `onedraw schema new`."
             ) from None
         return cls.from_dict(_parsed(text, is_json=path.suffix == ".json"))
 

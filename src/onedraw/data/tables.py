@@ -47,6 +47,10 @@ class Table:
         """Columns whose declared type cannot hold what they are to be read as, with that type."""
         return {}
 
+    def kinds(self) -> dict[str, str]:
+        """Columns whose stored type is that of one declared kind, whatever the records are, with that kind."""
+        return {}
+
     def check_whole(self, names: Sequence[str]) -> None:
         """Before the charge: refuse what is seen to be damaged. Most sources are whole once they are open."""
         return None

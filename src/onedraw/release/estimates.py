@@ -24,7 +24,7 @@ from onedraw.methods.base import Posterior
 from onedraw.methods.draws.path_start import SLOW
 from onedraw.methods.fits import why_fit_refused
 from onedraw.methods.intervals import Interval, Published
-from onedraw.models import Model, Network
+from onedraw.models import MagnitudeTable, Model, Network
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.normal_estimates import NormalEstimates
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
@@ -300,6 +300,8 @@ def interval_of(
         raise PromiseRefused(
             "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.scores_of."
         )
+    if isinstance(plan.model, MagnitudeTable):
+        raise PromiseRefused("these are counts behind private bounds. Read the bounds with onedraw.release.bounds_of")
     if isinstance(plan.model, Network):
         raise PromiseRefused("single weights of a network mean nothing: units can be exchanged. Use its predictions")
     found: Interval = plan.mechanism.interval(plan, published_of(certificate, plan), level, effect=effect, noise=noise)
