@@ -426,6 +426,10 @@ class Magnitude(_Levels):
     missing: Literal["missing"] = "missing"
 
     @property
+    def role(self) -> str:
+        return "category"
+
+    @property
     def labels(self) -> tuple[str, ...]:
         return LABELS
 
