@@ -70,8 +70,18 @@ TYPED = [
 ]
 
 
-_MOMENTS = [datetime.datetime(2026, 3, 29, 1, 30), None, datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59)]
-_NEAR = [datetime.datetime(2026, 3, 29, 0, 59, 59, 999999), None, datetime.datetime(1970, 1, 1), datetime.datetime(2100, 1, 1)]
+_MOMENTS = [
+    datetime.datetime(2026, 3, 29, 1, 30),
+    None,
+    datetime.datetime(1, 1, 1),
+    datetime.datetime(9999, 12, 31, 23, 59, 59),
+]
+_NEAR = [
+    datetime.datetime(2026, 3, 29, 0, 59, 59, 999999),
+    None,
+    datetime.datetime(1970, 1, 1),
+    datetime.datetime(2100, 1, 1),
+]
 
 DATED = [
     pa.array([None if one is None else one.date() for one in _MOMENTS], pa.date32()),

@@ -88,7 +88,9 @@ def test_a_killed_release_of_bounds_is_resumed_without_a_second_charge(run, visi
         "import os, signal; from onedraw.models import MagnitudeTable; from onedraw.cli import main\n"
         "MagnitudeTable.summarise = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nmain()"
     )
-    died = subprocess.run([sys.executable, "-c", program, *ASKED, "--out=schema.yaml"], cwd=visits, capture_output=True, check=False)
+    died = subprocess.run(
+        [sys.executable, "-c", program, *ASKED, "--out=schema.yaml"], cwd=visits, capture_output=True, check=False
+    )
     assert died.returncode == -signal.SIGKILL
     assert not os.path.exists("schema.yaml")
     unfinished = (visits / "bounds.json.unfinished").read_text(encoding="utf-8")

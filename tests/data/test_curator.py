@@ -148,9 +148,13 @@ def with_a_person(path, answers):
             case "stream":
                 write(content["text"])
             case "execute_result":
-                outputs.append({"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": content["data"]})
+                outputs.append(
+                    {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": content["data"]}
+                )
             case "error":
-                outputs.append({"output_type": "error", **{name: content[name] for name in ("ename", "evalue", "traceback")}})
+                outputs.append(
+                    {"output_type": "error", **{name: content[name] for name in ("ename", "evalue", "traceback")}}
+                )
 
     def ask(message):
         with suppress(queue.Empty):  # what was printed before the question comes over another channel

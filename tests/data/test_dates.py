@@ -98,7 +98,10 @@ def test_what_says_no_day_is_missing_and_nothing_is_raised_or_warned(cell):
 )
 def test_the_declared_order_decides_and_iso_text_is_always_read(text, cell, day):
     moment, utc = moment_of(cell, compiled(text))
-    assert (datetime.date(1970, 1, 1) + datetime.timedelta(days=moment // DAY), utc) == (datetime.date.fromisoformat(day), False)
+    assert (datetime.date(1970, 1, 1) + datetime.timedelta(days=moment // DAY), utc) == (
+        datetime.date.fromisoformat(day),
+        False,
+    )
 
 
 class Trap(datetime.datetime):
@@ -156,8 +159,18 @@ def test_days_and_parts_are_those_of_the_calendar_on_clocks_of_the_zone(clocks):
     there = [instant.astimezone(zone).replace(tzinfo=None) for instant in instants]
     start, end = datetime.datetime.combine(FIRST, datetime.time()), datetime.datetime.combine(LAST, datetime.time()) + datetime.timedelta(1)  # fmt: skip
     days = [(min(max(clock, start), end) - start) / datetime.timedelta(1) for clock in there]
-    frames = [{"v": instants}, {"v": pd.Series(instants)}, {"v": pl.Series(instants)}, pa.table({"v": pa.array(instants)})]
-    sources = [{"v": there}, {"v": [clock.isoformat() for clock in there]}, {"v": [one.isoformat() for one in instants]}, *frames]
+    frames = [
+        {"v": instants},
+        {"v": pd.Series(instants)},
+        {"v": pl.Series(instants)},
+        pa.table({"v": pa.array(instants)}),
+    ]
+    sources = [
+        {"v": there},
+        {"v": [clock.isoformat() for clock in there]},
+        {"v": [one.isoformat() for one in instants]},
+        *frames,
+    ]
     names = {
         "year": lambda clock: str(clock.year), "quarter": lambda clock: f"Q{(clock.month + 2) // 3}", "month": lambda clock: MONTHS[clock.month - 1],
         "weekday": lambda clock: WEEKDAYS[clock.weekday()], "hour": lambda clock: str(clock.hour),
@@ -166,7 +179,9 @@ def test_days_and_parts_are_those_of_the_calendar_on_clocks_of_the_zone(clocks):
         declared = schema(format="%F %T", zone="Australia/Lord_Howe")
         assert encoded(source, declared) == pytest.approx(days, abs=1e-9)
         whole = schema(zone="Australia/Lord_Howe")
-        assert encoded(source, whole) == [float(np.clip((clock.date() - FIRST).days, 0, (LAST - FIRST).days)) for clock in there]
+        assert encoded(source, whole) == [
+            float(np.clip((clock.date() - FIRST).days, 0, (LAST - FIRST).days)) for clock in there
+        ]
         for part, name in names.items():
             levels = schema(format="%F %T", zone="Australia/Lord_Howe", part=part, missing=name(start)).column("v")
             inside = [name(clock) if start <= clock < end else name(start) for clock in there]
@@ -174,7 +189,9 @@ def test_days_and_parts_are_those_of_the_calendar_on_clocks_of_the_zone(clocks):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Africa/Casablanca", "Asia/Kolkata"])
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Africa/Casablanca", "Asia/Kolkata"]
+)
 def test_the_table_of_a_zone_gives_its_offset_at_every_instant(zone):
     first, last = datetime.date(1900, 1, 1), datetime.date(2045, 12, 31)
     starts, offsets = map(np.array, zone_offsets(zone, first, last))
@@ -192,10 +209,16 @@ def test_the_table_of_a_zone_gives_its_offset_at_every_instant(zone):
 ODD_CELLS = st.one_of(
     st.dates(datetime.date(2019, 6, 1), datetime.date(2027, 6, 1)).map(str),
     st.dates(datetime.date(2019, 6, 1), datetime.date(2027, 6, 1)),
-    st.datetimes(datetime.datetime(2019, 6, 1), datetime.datetime(2027, 6, 1)).map(lambda clock: clock.replace(microsecond=0)),
-    st.datetimes(datetime.datetime(2019, 6, 1), datetime.datetime(2027, 6, 1)).map(lambda clock: clock.replace(tzinfo=UTC)),
+    st.datetimes(datetime.datetime(2019, 6, 1), datetime.datetime(2027, 6, 1)).map(
+        lambda clock: clock.replace(microsecond=0)
+    ),
+    st.datetimes(datetime.datetime(2019, 6, 1), datetime.datetime(2027, 6, 1)).map(
+        lambda clock: clock.replace(tzinfo=UTC)
+    ),
     st.dates(datetime.date(2019, 6, 1), datetime.date(2027, 6, 1)).map(lambda day: day.strftime("%d.%m.%Y")),
-    st.sampled_from([None, "word", "", "31.02.2026", "2026-02-31", 7, 2.5, True, "NaT", "1.1.1", "2026-01-01T00:00:00Z"]),
+    st.sampled_from(
+        [None, "word", "", "31.02.2026", "2026-02-31", 7, 2.5, True, "NaT", "1.1.1", "2026-01-01T00:00:00Z"]
+    ),
 )
 
 
@@ -233,7 +256,9 @@ SOURCES = {
     "list": lambda column, _: {"v": column},
     "pandas": lambda column, _: pd.DataFrame({"v": column}),
     "pandas object": lambda column, _: pd.DataFrame({"v": pd.Series(column, dtype=object)}),
-    "pandas category": lambda column, _: pd.DataFrame({"v": pd.Series(column, dtype=object).astype(str).astype("category")}),
+    "pandas category": lambda column, _: pd.DataFrame(
+        {"v": pd.Series(column, dtype=object).astype(str).astype("category")}
+    ),
     "polars": lambda column, _: as_polars(column),
     "CSV": as_csv,
     "Parquet": as_parquet,
@@ -245,7 +270,9 @@ SOURCES = {
 @settings(deadline=None, print_blob=True, max_examples=25)
 @given(column=st.lists(ODD_CELLS, min_size=2, max_size=7), other=ODD_CELLS, data=st.data())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_replacing_one_odd_or_date_cell_changes_at_most_one_encoded_record(source, tmp_path_factory, column, other, data):
+def test_replacing_one_odd_or_date_cell_changes_at_most_one_encoded_record(
+    source, tmp_path_factory, column, other, data
+):
     place = data.draw(st.integers(0, len(column) - 1))
     neighbor = [*column[:place], other, *column[place + 1 :]]
     folder = tmp_path_factory.getbasetemp()
@@ -307,16 +334,26 @@ def test_a_schema_of_dates_survives_being_written_and_is_what_its_json_schema_sa
 
 def test_levels_of_a_part_are_those_that_can_occur():
     short = {"first": "2025-11-15", "last": "2026-02-10"}
-    assert schema(**short, part="month", missing="January").column("v").labels == ("January", "February", "November", "December")
+    assert schema(**short, part="month", missing="January").column("v").labels == (
+        "January",
+        "February",
+        "November",
+        "December",
+    )
     assert schema(**short, part="quarter", missing="Q1").column("v").labels == ("Q1", "Q4")
     assert schema(**short, part="year", missing=2025).column("v").labels == ("2025", "2026")
     assert schema(**short, part="weekday", missing="Monday").column("v").labels == WEEKDAYS
-    november = encoded({"v": ["2025-11-20", "2025-12-31", "2026-03-01"]}, schema(**short, part="month", missing="January"))
+    november = encoded(
+        {"v": ["2025-11-20", "2025-12-31", "2026-03-01"]}, schema(**short, part="month", missing="January")
+    )
     assert november == [2, 3, 0]  # a day outside the range is no level
 
 
 def test_a_public_file_of_dates_gives_a_column_of_dates(tmp_path):
-    texts = {"v": ["2019-03-01", "2019-04-30", "", "2019-03-05"], "w": ["2019-03-01 10:00", "2019-03-02 11:30", None, "?"]}
+    texts = {
+        "v": ["2019-03-01", "2019-04-30", "", "2019-03-05"],
+        "w": ["2019-03-01 10:00", "2019-03-02 11:30", None, "?"],
+    }
     typed = pa.table({"v": pa.array(texts["v"][:2], pa.string()).cast(pa.date32())})
     found = infer(texts).schema.columns
     assert (found["v"].first, found["v"].last, found["v"].format) == ("2019-03-01", "2019-04-30", "%Y-%m-%d")

@@ -1,5 +1,6 @@
 """Magnitudes: every number at its place on the public grid, whatever it came in."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,10 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onedraw.data.columns import Numbers, cells
-from onedraw.data.magnitudes import LABELS, LARGEST, LEVELS, MISSING, PLACES, SMALLEST, MagnitudeEncoder, ends_of, magnitudes_of
-from tests.source_cases import encoded
 from onedraw.data import Schema
+from onedraw.data.columns import Numbers, cells
+from onedraw.data.magnitudes import (
+    LABELS,
+    LARGEST,
+    LEVELS,
+    MISSING,
+    PLACES,
+    SMALLEST,
+    MagnitudeEncoder,
+    ends_of,
+    magnitudes_of,
+)
+from tests.source_cases import encoded
 
 
 @pytest.mark.oracle
@@ -32,11 +43,14 @@ def test_a_number_lies_between_the_ends_of_its_magnitude(value):
 
 def test_levels_are_in_the_order_of_the_numbers_and_meet_on_the_grid():
     ends = [ends_of(level) for level in range(PLACES)]
-    assert all(first[1] == second[0] for first, second in zip(ends[:-1], ends[1:], strict=True))
+    assert all(first[1] == second[0] for first, second in itertools.pairwise(ends))
     assert (ends[0][0], ends[-1][1]) == (-(2.0**LARGEST), 2.0**LARGEST)
     assert len(set(LABELS)) == len(LABELS) == LEVELS
     powers = [sign * 2.0**k for k in range(SMALLEST, LARGEST + 1) for sign in (1, -1)]
-    assert [ends_of(int(level))[int(power > 0)] for power, level in zip(powers, magnitudes_of(np.array(powers)), strict=True)] == powers
+    assert [
+        ends_of(int(level))[int(power > 0)]
+        for power, level in zip(powers, magnitudes_of(np.array(powers)), strict=True)
+    ] == powers
 
 
 def test_cells_are_read_in_bulk_as_one_by_one():

@@ -37,7 +37,14 @@ def test_what_is_typed_is_a_declaration(kind, written, expected):
 
 @pytest.mark.parametrize(
     ("kind", "written"),
-    [("number", "age=0"), ("number", "age=a:b"), ("number", "age="), ("count", "age=many"), ("category", "age="), ("date", "age=2025")],
+    [
+        ("number", "age=0"),
+        ("number", "age=a:b"),
+        ("number", "age="),
+        ("count", "age=many"),
+        ("category", "age="),
+        ("date", "age=2025"),
+    ],
 )
 def test_what_cannot_be_read_is_refused_with_an_example(kind, written):
     with pytest.raises(WrongCall, match=rf"--{kind} .*cannot be read.*Write --{kind} "):
@@ -45,7 +52,9 @@ def test_what_cannot_be_read_is_refused_with_an_example(kind, written):
 
 
 def test_what_is_left_to_declare_stands_there_as_a_comment_and_names_survive():
-    sketch = Sketch.of(NAMES, {"age": {"kind": "number", "lower": 0, "upper": 120}, "cost": {"kind": "number"}}, {"person": "patient"})
+    sketch = Sketch.of(
+        NAMES, {"age": {"kind": "number", "lower": 0, "upper": 120}, "cost": {"kind": "number"}}, {"person": "patient"}
+    )
     written = sketch.to_yaml()
     assert not sketch.complete
     assert "cost: {kind: number}  # to add: lower and upper, the public bounds" in written
@@ -63,7 +72,11 @@ def test_a_complete_sketch_is_a_schema_that_loads(tmp_path):
     sketch = Sketch.of(NAMES, declared, {"dataset": "d"})
     assert sketch.complete
     (tmp_path / "s.yaml").write_text(sketch.to_yaml(), encoding="utf-8")
-    assert Schema.load(tmp_path / "s.yaml") == sketch.to_schema() == Schema.from_dict({"dataset": "d", "columns": declared})
+    assert (
+        Schema.load(tmp_path / "s.yaml")
+        == sketch.to_schema()
+        == Schema.from_dict({"dataset": "d", "columns": declared})
+    )
 
 
 def test_types_that_a_file_stores_say_the_kind_whatever_its_records_are(tmp_path):

@@ -253,7 +253,7 @@ def test_a_column_typed_as_dates_is_read_as_its_cells_in_memory_and_in_files(tmp
     for kind in DATES:
         for source in sources:
             assert encoded(source, schema_of(kind)) == expected(cells, kind), type(source)
-    with pytest.raises(FileMismatch, match="cannot hold kind number; expected .* dates for kind date"):
+    with pytest.raises(FileMismatch, match=r"cannot hold kind number; expected .* dates for kind date"):
         read(tmp_path / "d.feather", schema_of("number"))
 
 

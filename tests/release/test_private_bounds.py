@@ -84,7 +84,10 @@ def test_empty_magnitudes_are_seen_and_stepped_onto_as_rarely_as_stated(law):
     for factor, fine in ((1.0, True), (0.5, False)):
         seen, beside = (factor * one for one in thresholds(plan))
         alarms, steps = int((noise.max(axis=1) >= seen).sum()), int((noise[:, 0] >= beside).sum())
-        likely = stats.binom.sf(alarms - 1, rounds, FALSE_ALARM) > 1e-6 and stats.binom.sf(steps - 1, rounds, FALSE_STEP) > 1e-6
+        likely = (
+            stats.binom.sf(alarms - 1, rounds, FALSE_ALARM) > 1e-6
+            and stats.binom.sf(steps - 1, rounds, FALSE_STEP) > 1e-6
+        )
         assert bool(likely) is fine
 
 
@@ -112,7 +115,9 @@ def test_a_budget_that_would_give_luck_is_refused_before_the_charge(ledger):
 
 
 def test_bounds_are_charged_and_named_by_schema_and_certificate(ledger, tmp_path):
-    found = od.private_bounds(frame(), ["age", "cost", "zero"], epsilon=0.9, ledger=ledger, dataset="d", out=tmp_path / "b.json")
+    found = od.private_bounds(
+        frame(), ["age", "cost", "zero"], epsilon=0.9, ledger=ledger, dataset="d", out=tmp_path / "b.json"
+    )
     assert (found.bounds["age"].lower, found.bounds["age"].upper) == (16.0, 128.0)
     assert (found.bounds["zero"].lower, found.bounds["zero"].upper) == (0.0, 1.0)
     assert found.bounds["age"].missing == pytest.approx(0.2, abs=0.05)
@@ -159,7 +164,11 @@ def test_records_are_read_alike_as_a_frame_and_as_a_file(tmp_path):
     frame().to_csv(tmp_path / "d.csv", index=False)
     schema = od.Schema.from_dict({"columns": {name: {"kind": "magnitude"} for name in ("age", "cost")}})
     sums = table.summarise(od.read(tmp_path / "d.csv", schema)).total
-    assert sums == table.summarise(od.read(frame(), schema)).total == table.summarise(frame()[["age", "cost"]].to_numpy()).total
+    assert (
+        sums
+        == table.summarise(od.read(frame(), schema)).total
+        == table.summarise(frame()[["age", "cost"]].to_numpy()).total
+    )
 
 
 @pytest.mark.parametrize("columns", ["age", []])

@@ -136,7 +136,9 @@ def test_dates_are_read_as_from_the_file_where_they_are_and_when_encoded_by_work
     in_place, moved = read(frame, schema), read(frame.where("true"), schema)
     assert whole(in_place) == whole(read(tmp_path / "d.parquet", schema)) == expected
     assert all(isinstance(part, RowGroups) for part in in_place._table.files([]))
-    assert {name: sorted(values) for name, values in whole(moved).items()} == {name: sorted(values) for name, values in expected.items()}
+    assert {name: sorted(values) for name, values in whole(moved).items()} == {
+        name: sorted(values) for name, values in expected.items()
+    }
 
 
 def test_a_type_that_holds_no_cell_is_missing_in_a_frame_and_refused_in_a_table(cluster, tmp_path):

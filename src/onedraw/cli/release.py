@@ -139,7 +139,14 @@ def show_estimates(title: str, found: Estimates) -> None:
         between = f"{low} to {high}" if row.given else "–"
         error = f"{row.std_err:.4g}" if math.isfinite(row.low) and math.isfinite(row.std_err) else "–"
         test = p_words(row.p_value) if math.isfinite(row.p_value) else "–"
-        cells = [name, found.written(place, row.estimate, "{:.6g}".format), between, error, found.privacy_words(place), test]
+        cells = [
+            name,
+            found.written(place, row.estimate, "{:.6g}".format),
+            between,
+            error,
+            found.privacy_words(place),
+            test,
+        ]
         rows.append(list(compress(cells, shown)))
     show_table(title, list(compress(head, shown)), rows)
     if found.days:

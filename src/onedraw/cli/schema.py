@@ -16,7 +16,9 @@ group = typer.Typer(help="Say what is public about the columns.", no_args_is_hel
 
 
 def _listed(kind: str, words: str) -> Any:
-    return typer.Option(f"--{kind}", help=words, metavar="COLUMN[=…]", rich_help_panel="Columns, each option as often as needed")
+    return typer.Option(
+        f"--{kind}", help=words, metavar="COLUMN[=…]", rich_help_panel="Columns, each option as often as needed"
+    )
 
 
 @group.command("new")
@@ -52,7 +54,9 @@ def new(
     from onedraw.errors import CannotWrite
 
     if out is not None and out.exists():
-        raise CannotWrite(f"The schema cannot be written to {out.name}: it exists already. Choose another name or place.")
+        raise CannotWrite(
+            f"The schema cannot be written to {out.name}: it exists already. Choose another name or place."
+        )
     text = data_file.lower().endswith((".csv", ".csv.gz"))
     if text and not header and names is None:
         raise WrongCall(
@@ -70,20 +74,28 @@ def new(
     sketch = Sketch.of(opened, declared, about)
     if private_bounds is not None:
         if names is not None:
-            raise WrongCall("--private-bounds reads the records, and --names does not open the file. Pass --header, once the names stand in its first line.")
+            raise WrongCall(
+                "--private-bounds reads the records, and --names does not open the file. Pass --header, once the names stand in its first line."
+            )
         if ledger is None or release is None or dataset is None:
-            raise WrongCall("--private-bounds is a release. Pass --ledger, --dataset and --release FILE for its certificate.")
+            raise WrongCall(
+                "--private-bounds is a release. Pass --ledger, --dataset and --release FILE for its certificate."
+            )
         sketch = _with_bounds(sketch, Spending(
             ledger=ledger, out=release, table=table, dataset=dataset, resume=resume, requested_by=requested_by, purpose=purpose
         ), data_file, source, private_bounds, delta)  # fmt: skip
     elif any((ledger and release, release, resume)):
-        raise WrongCall("--release and --resume belong to --private-bounds ε, without which nothing is released. Add it, or leave them out.")
+        raise WrongCall(
+            "--release and --resume belong to --private-bounds ε, without which nothing is released. Add it, or leave them out."
+        )
     if out is None:
         print(sketch.to_yaml(), end="")
     else:
         with out.open("x", encoding="utf-8") as file:
             file.write(sketch.to_yaml())
-        show_remark(f"written to {out}" + ("" if sketch.complete else "; what is left to declare stands there as comments"))
+        show_remark(
+            f"written to {out}" + ("" if sketch.complete else "; what is left to declare stands there as comments")
+        )
     if names is not None and text:
         show_remark("onedraw reads the first line of a CSV file as the names of its columns: write these names there.")
 
@@ -96,7 +108,9 @@ def _with_bounds(sketch: Any, spending: Spending, data: str, source: Any, epsilo
 
     wanted = [name for name, one in sketch.declared.items() if one["kind"] == "number" and "lower" not in one]
     if not wanted:
-        raise WrongCall("Every number column has bounds already, so there are none to estimate. Leave out --private-bounds, or name columns as --number NAME.")
+        raise WrongCall(
+            "Every number column has bounds already, so there are none to estimate. Leave out --private-bounds, or name columns as --number NAME."
+        )
     spending.check_places()
     charged = spending.charged(data)
     del charged["dataset"]

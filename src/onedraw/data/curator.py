@@ -28,8 +28,8 @@ import numpy as np
 
 from onedraw.data.cells import BINARY_WORDS, label_of, number_of
 from onedraw.data.columns import Cells, Chunk, Wanted
-from onedraw.data.records import Records
 from onedraw.data.dates import DateEncoder
+from onedraw.data.records import Records
 from onedraw.data.schema import Binary, Category, Column, Count, Date, Number
 from onedraw.errors import WrongCall
 

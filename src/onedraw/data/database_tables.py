@@ -192,7 +192,9 @@ class PostgreSQLTable(ArrowTable):
     @contextmanager
     def _columns(self, wanted: Mapping[str, Wanted]) -> Iterator[Iterator[Any]]:
         """One scan. Where persons are told apart the order is demanded too, and paid for by a sort."""
-        chosen = ", ".join(f"{_cell(self._declared[name], name, reading)} AS {_quoted(name)}" for name, reading in wanted.items())
+        chosen = ", ".join(
+            f"{_cell(self._declared[name], name, reading)} AS {_quoted(name)}" for name, reading in wanted.items()
+        )
         order = " ORDER BY tableoid, ctid" if Wanted.IDENTIFIERS in wanted.values() else ""
         if os.getpid() != self._process or not self._turn.acquire(blocking=False):
             raise FileMismatch(

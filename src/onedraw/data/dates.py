@@ -23,6 +23,7 @@ declared range (`zone_offsets`), so that workers of other machines use the same.
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 import sys
 import zoneinfo
@@ -145,7 +146,9 @@ def _check_parts(text: str, used: Sequence[str]) -> None:
     if len(said) < len(used):
         raise UnknownFormat(f"the format {text!r} has a part twice. Give each once")
     year, month = len(said & {"Y", "y"}), len(said & {"m", "b", "B"})
-    if year != 1 or not ((month == 1 and "d" in said and "j" not in said) or (month == 0 and said & {"d", "j"} == {"j"})):
+    if year != 1 or not (
+        (month == 1 and "d" in said and "j" not in said) or (month == 0 and said & {"d", "j"} == {"j"})
+    ):
         raise UnknownFormat(
             f"the format {text!r} must say the year (%Y), the month (%m) and the day (%d) once each, so that a cell is one day. "
             "Add what is missing; of a column of years declare numbers, of months a category"
@@ -181,7 +184,15 @@ def _example(token: str) -> str:
     if token[0] != "%":
         return token
     name = token[1:]
-    return "1" * _WIDTHS[name] if name in _WIDTHS else _NAMES[name][0] if name in _NAMES else "+01:00" if name == "z" else "%"
+    return (
+        "1" * _WIDTHS[name]
+        if name in _WIDTHS
+        else _NAMES[name][0]
+        if name in _NAMES
+        else "+01:00"
+        if name == "z"
+        else "%"
+    )
 
 
 def _moment(said: dict[str, str | None]) -> Moment | None:
@@ -312,7 +323,7 @@ def zone_offsets(zone: str, first: datetime.date, last: datetime.date) -> tuple[
     ends = max(lowest, first.toordinal() - 2), min(highest, last.toordinal() + 3)
     days = [(day - EPOCH) * 86400 for day in range(ends[0], ends[1] + 1)]
     starts, offsets = [days[0]], [offset(days[0])]
-    for low, high in zip(days[:-1], days[1:], strict=True):
+    for low, high in itertools.pairwise(days):
         after = offset(high)
         while offsets[-1] != after:  # clocks were changed within this day: find the second
             below, above = max(low, starts[-1]), high
@@ -337,7 +348,13 @@ class DateEncoder(Encoder):
     wanted = Wanted.DATES
 
     def __init__(
-        self, form: Format, zone: str, first: datetime.date, last: datetime.date, part: Part | None, missing: float | int
+        self,
+        form: Format,
+        zone: str,
+        first: datetime.date,
+        last: datetime.date,
+        part: Part | None,
+        missing: float | int,
     ) -> None:
         self._form, self._part, self.missing = form, part, missing
         self.real = part is None

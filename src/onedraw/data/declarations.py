@@ -306,7 +306,9 @@ class Date(_Column):
     format: Text = "%Y-%m-%d"
     zone: Text = "UTC"
     part: Part | None = None
-    missing: Annotated[str, BeforeValidator(_label_or_day), AfterValidator(plain), WithJsonSchema({"type": ["string", "number"]})]
+    missing: Annotated[
+        str, BeforeValidator(_label_or_day), AfterValidator(plain), WithJsonSchema({"type": ["string", "number"]})
+    ]
     step: Step | None = None
 
     @property

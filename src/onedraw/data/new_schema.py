@@ -50,7 +50,9 @@ class Sketch:
     """What stands before the columns: dataset, person, max_records, private_bounds."""
 
     @classmethod
-    def of(cls, table: Table, declared: Mapping[str, Mapping[str, Any]], about: Mapping[str, Any] | None = None) -> Sketch:
+    def of(
+        cls, table: Table, declared: Mapping[str, Mapping[str, Any]], about: Mapping[str, Any] | None = None
+    ) -> Sketch:
         """Check declarations against the names of a table's columns; types that the table stores say the kind of the others."""
         about = dict(about or {})
         named = [*declared, *([about["person"]] if about.get("person") else [])]
@@ -60,8 +62,14 @@ class Sketch:
                 f"{table.what} has no column {listed(absent)}{perhaps(absent[0], set(table.names))}. Correct the name; case matters."
             )
         if twice := [name for name in named if times[name] > 1]:
-            raise FileMismatch(f"{table.what} has {listed(twice)} more than once, so it is not clear which is meant. Rename the others.")
-        stored = {name: {"kind": kind} for name, kind in table.kinds().items() if times[name] == 1 and name != about.get("person")}
+            raise FileMismatch(
+                f"{table.what} has {listed(twice)} more than once, so it is not clear which is meant. Rename the others."
+            )
+        stored = {
+            name: {"kind": kind}
+            for name, kind in table.kinds().items()
+            if times[name] == 1 and name != about.get("person")
+        }
         return cls(tuple(dict.fromkeys(table.names)), {**stored, **declared}, about)
 
     @property
@@ -73,12 +81,18 @@ class Sketch:
         """Return what the declaration of a column still needs, in words."""
         given = self.declared[name]
         fields = _DECLARED[given["kind"]].model_fields
-        needed = [key for key, one in fields.items() if one.is_required() and key not in ("kind", "upper", "last") and key not in given]
+        needed = [
+            key
+            for key, one in fields.items()
+            if one.is_required() and key not in ("kind", "upper", "last") and key not in given
+        ]
         return [_WORDS[key] for key in needed]
 
     def to_schema(self) -> Schema:
         """The checked schema; `InvalidSchema` says what is still to be added."""
-        return Schema.from_dict({**self.about, "columns": {name: self.declared[name] for name in self.names if name in self.declared}})
+        return Schema.from_dict(
+            {**self.about, "columns": {name: self.declared[name] for name in self.names if name in self.declared}}
+        )
 
     def to_yaml(self) -> str:
         """The schema as YAML, with comments where something is left to declare."""
@@ -131,7 +145,9 @@ def declaration(kind: str, written: str, names: tuple[str, ...]) -> tuple[str, d
         case "date" if len(parts) >= 2:
             declared |= {"first": parts[0], "last": parts[1]} | ({"format": parts[2]} if len(parts) == 3 else {})
         case _:
-            raise WrongCall(f"--{kind} {written!r} cannot be read. Write {_EXAMPLES[kind]}, or the column's name alone.")
+            raise WrongCall(
+                f"--{kind} {written!r} cannot be read. Write {_EXAMPLES[kind]}, or the column's name alone."
+            )
     return name, declared
 
 
@@ -145,5 +161,7 @@ def _number(text: str, written: str) -> float | int:
     try:
         value = float(text)
     except ValueError:
-        raise WrongCall(f"--number {written!r} cannot be read: {text!r} is no number. Write {_EXAMPLES['number']}.") from None
+        raise WrongCall(
+            f"--number {written!r} cannot be read: {text!r} is no number. Write {_EXAMPLES['number']}."
+        ) from None
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

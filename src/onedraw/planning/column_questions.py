@@ -179,7 +179,11 @@ def column_for(schema: Schema, target: str, question: str, *, numeric: bool = Fa
             "mean, median or quantiles, or declare `part: year`, `quarter`, `month`, `weekday` or `hour` and ask for a histogram or a count."
         )
     if column.role not in kinds:
-        fits = [name for name in QUESTIONS if column.role in ASKED_OF[name] and (column.kind != "date" or name not in NOT_OF_DATES)]
+        fits = [
+            name
+            for name in QUESTIONS
+            if column.role in ASKED_OF[name] and (column.kind != "date" or name not in NOT_OF_DATES)
+        ]
         remedy = f"Ask for its {' or '.join(fits)}, or correct the schema."
         if question in CONDITIONS and column.kind in ("number", "count"):
             remedy = f"Say which numbers are counted, --between 18,30, or ask for its {' or '.join(fits)}."

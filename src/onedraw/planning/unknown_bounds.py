@@ -46,7 +46,9 @@ class FoundBounds:
 
     def declarations(self) -> dict[str, dict[str, Any]]:
         """Return what a schema declares of each column."""
-        return {name: {"kind": "number", "lower": found.lower, "upper": found.upper} for name, found in self.bounds.items()}
+        return {
+            name: {"kind": "number", "lower": found.lower, "upper": found.upper} for name, found in self.bounds.items()
+        }
 
 
 def private_bounds(
@@ -78,7 +80,9 @@ def private_bounds(
         Zero or plus or minus powers of two for every column, whatever the records are.
     """
     if isinstance(columns, str) or not columns:
-        raise WrongCall(f"columns is a list of the columns whose bounds are wanted, got {columns!r}. Pass columns=['age'], say.")
+        raise WrongCall(
+            f"columns is a list of the columns whose bounds are wanted, got {columns!r}. Pass columns=['age'], say."
+        )
     declared = {name: Magnitude() for name in columns}
     schema = Schema(dataset=dataset, person=person, max_records=max_records, columns=declared)
     records = read(source, schema, table=table)

@@ -37,7 +37,6 @@ from .certificate import Certificate
 from .dates import DayScale, scales_of
 from .statement import sentence_of
 
-
 IN_DAYS = "Dates are shown as dates; standard errors and the numbers behind them are in days."
 
 NO_DAYS: Mapping[str, DayScale] = {}

@@ -19,7 +19,6 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.data.magnitudes import LEVELS, MISSING, PLACES, ends_of
 from onedraw.errors import WrongCall
-from onedraw.methods.added_noise.noise_law import law_of
 from onedraw.models import MagnitudeTable
 from onedraw.plans import Plan
 
@@ -60,15 +59,16 @@ class PrivateBounds:
 
 def thresholds(plan: Plan) -> tuple[float, float]:
     """Return (seen, beside): the noisy counts from which a magnitude is taken, by itself or beside one that is."""
-    law = law_of(plan)
-    seen = law.quantile(1.0 - 2.0 * FALSE_ALARM / PLACES, [1.0], 0.0)
-    return seen, law.quantile(1.0 - 2.0 * FALSE_STEP, [1.0], 0.0)
+    quantile = plan.mechanism.noise_quantile
+    return quantile(plan, 1.0 - 2.0 * FALSE_ALARM / PLACES), quantile(plan, 1.0 - 2.0 * FALSE_STEP)
 
 
 def bounds_of(certificate: Certificate, plan: Plan) -> dict[str, PrivateBounds]:
     """Return the bounds of each column of a release of magnitudes."""
     if not isinstance(plan.model, MagnitudeTable):
-        raise WrongCall("This release is no count of magnitudes, so no bounds follow from it. Make one with onedraw.private_bounds.")
+        raise WrongCall(
+            "This release is no count of magnitudes, so no bounds follow from it. Make one with onedraw.private_bounds."
+        )
     noisy = plan.mechanism.noisy_sums(plan, certificate.draw.stages or {})[0].reshape(-1, LEVELS)
     return {name: bounds_from(row, plan) for name, row in zip(plan.model.names, noisy, strict=True)}
 
@@ -93,7 +93,7 @@ def bounds_from(noisy: Array, plan: Plan) -> PrivateBounds:
     # n is public, so what lies outside is also what is neither inside nor missing: by whichever sum has fewer noisy terms
     inside = float(counts[low : high + 1].sum())
     outside = plan.n - float(noisy[MISSING]) - inside if within + 1 < beyond else float(counts.sum()) - inside
-    error = law_of(plan).quantile(2.0 * LEVEL - 1.0, [1.0] * min(within + 1, beyond), 0.0) if beyond else 0.0
+    error = plan.mechanism.noise_quantile(plan, 2.0 * LEVEL - 1.0, min(within + 1, beyond)) if beyond else 0.0
     clipped, most = (min(max(value / known, 0.0), 1.0) for value in (outside, outside + error))
     return PrivateBounds(lower, upper, clipped, most, min(max(float(noisy[MISSING]) / plan.n, 0.0), 1.0))
 
@@ -108,5 +108,3 @@ def check_worthwhile(plan: Plan) -> None:
             f"the bounds would be luck. Nothing was charged. Use about {math.ceil(10 * factor) / 10:g} times this ε, or fewer columns, or "
             "declare the bounds from what is public."
         )
-
-

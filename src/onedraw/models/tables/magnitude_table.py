@@ -56,7 +56,9 @@ class MagnitudeTable(Table):
     def __post_init__(self) -> None:
         names = tuple(map(str, self.names))
         if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
-            raise InvalidModel(f"Magnitudes are of 1 to {MOST_COLUMNS:,} columns, each named once, got {len(names)} names.")
+            raise InvalidModel(
+                f"Magnitudes are of 1 to {MOST_COLUMNS:,} columns, each named once, got {len(names)} names."
+            )
         self._set(names=names)
 
     @property
@@ -92,7 +94,9 @@ class MagnitudeTable(Table):
         if is_records(data):
             for name in self.names:
                 if data.schema.column(name).kind not in self.kinds:
-                    raise InvalidModel(f"Magnitudes are counted of columns declared as magnitude, but {name!r} is declared otherwise.")
+                    raise InvalidModel(
+                        f"Magnitudes are counted of columns declared as magnitude, but {name!r} is declared otherwise."
+                    )
             return
         shape = getattr(data, "shape", None)
         if shape is None or len(shape) != 2 or shape[1] != len(self.names):
