@@ -46,6 +46,7 @@ class MagnitudeTable(Table):
     title = "Magnitudes"
     form = "folded"
     largest, prior_scale = 1, 2.0**20  # there is no prior: counts are whole
+    about_records = True
 
     names: tuple[str, ...]
 
