@@ -29,6 +29,7 @@ import numpy as np
 from onedraw.data.cells import BINARY_WORDS, label_of, number_of
 from onedraw.data.columns import Cells, Chunk, Wanted
 from onedraw.data.dates import DateEncoder
+from onedraw.data.declarations import Magnitude
 from onedraw.data.records import Records
 from onedraw.data.schema import Binary, Category, Column, Count, Date, Number
 from onedraw.errors import WrongCall
@@ -63,6 +64,8 @@ class Declared:
                 return cls.levels(column.labels)
             case Date():
                 return cls(dates=column.encoder())
+            case Magnitude():
+                return cls()
 
     def fault(self, cell: Any) -> int | None:
         """The place among `KINDS` of what is wrong with a cell, if anything is."""

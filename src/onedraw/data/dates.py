@@ -288,7 +288,7 @@ def _of_python(cell: Any, kind: type) -> Moment | None:
     names = ("hour", "minute", "second", "microsecond", "fold")
     hour, minute, second, fraction, fold = (getattr(datetime.datetime, name).__get__(cell) for name in names)
     moment += hour * HOUR + minute * 60 * SECOND + second * SECOND + fraction
-    zone = datetime.datetime.tzinfo.__get__(cell)  # type: ignore[attr-defined]
+    zone = datetime.datetime.tzinfo.__get__(cell)
     if zone is None:
         return moment, False
     if type(zone) not in (datetime.timezone, zoneinfo.ZoneInfo):

@@ -148,6 +148,11 @@ class _Column(Declared, abc.ABC):
         """Between which it lies as a number; of levels, 0 and 1 (one column for each)."""
         return 0.0, 1.0
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the levels in the order of their codes; none of a number."""
+        return ()
+
     @abc.abstractmethod
     def encoder(self) -> Encoder:
         """From cells to the numbers a model sees."""
@@ -348,7 +353,7 @@ class Date(_Column):
         said = {"first": self.first, "last": self.last, "format": self.format, "zone": self.zone}
         return said | ({"part": self.part} if self.part else {})
 
-    def encoder(self) -> Encoder:
+    def encoder(self) -> DateEncoder:
         return DateEncoder(compiled(self.format), self.zone, *self.days, self.part, self._missing_code)
 
     @property

@@ -42,9 +42,7 @@ def scales_of(certificate: Certificate, plan: Plan) -> dict[str, DayScale]:
     scales = {name: scale for name, one in stated.items() if (scale := DayScale.of(one)) is not None}
     if isinstance(model, Columns):
         return {f"mean of {name}": scale for name, scale in scales.items()}
-    dated = isinstance(model, ColumnQuantiles | GaussianMean) or (
-        isinstance(model, NumberTable) and model.show == "mean"
-    )
+    dated = isinstance(model, ColumnQuantiles | GaussianMean) or (isinstance(model, NumberTable) and model.is_mean)
     if not dated or target not in scales:
         return {}
     return {name: scales[target] for name in certificate.draw.names if not model.unit(name)}
