@@ -223,6 +223,10 @@ ODD_CELLS = st.one_of(
 
 
 def as_polars(column):
+    """As objects where clocks with and without an offset meet, to which Polars would give one zone (docs/reading-files.md)."""
+    offsets = {cell.tzinfo is None for cell in column if isinstance(cell, datetime.datetime)}
+    if len(offsets) > 1 or (any(type(cell) is datetime.date for cell in column) and offsets):
+        return pl.DataFrame({"v": pl.Series(column, dtype=pl.Object)})
     try:
         return pl.DataFrame({"v": column})
     except (TypeError, pl.exceptions.PolarsError):  # Polars refuses mixtures; as objects it takes them
