@@ -315,7 +315,7 @@ class Encoder(ABC):
         return self._all_missing(len(chunk))
 
     def _all_missing(self, rows: int) -> Encoded:
-        return np.full(rows, self.missing, dtype=np.float64 if self.real else np.int64)
+        return np.full(rows, self.missing, dtype=np.float64 if self.real or self.missing != self.missing else np.int64)
 
 
 @final
