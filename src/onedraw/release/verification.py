@@ -232,6 +232,8 @@ def check_schema(certificate: Certificate, plan: Plan) -> None:
     stated = (data.person, data.inferred_from, data.private_bounds, data.dates)
     if (schema.person, schema.inferred_from, bounds_source(schema), dates_of(schema)) != stated:
         raise reject("what it says of persons, dates, or of where its bounds come from, is not what its schema says")
+    if schema.formula is not None and data.target != schema.formula.response:
+        raise reject("its formula explains another column than it states")
     if data.target is not None:
         schema.column(data.target)
     with rejecting("its plan was not made for its schema"):
