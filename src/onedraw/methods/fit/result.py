@@ -1,8 +1,9 @@
 """What published averaged steps say: estimate, standard errors, intervals, and what is estimated. All of it is free.
 
 With H the information and K the covariance of the scores, both as published and drawn towards what measured coordinates
-imply as far as their noise is large (James and Stein 1961), that of classes and counts along no direction below what its noise can tell
-(`raise_hidden`):
+imply as far as their noise is large (James and Stein 1961). For classes and counts H is raised along directions in which its noise could
+hide half of what is expected (`raise_hidden`), and K is at least H: they are the same if the model holds, and the shortening of squared
+scores takes from K along rare levels what it leaves in H. So:
 
     estimate    θ̄, the average of the steps
     sampling    H⁻¹KH⁻¹
@@ -46,7 +47,7 @@ from .coordinates import (
     where_of,
 )
 from .effects import Stretch, stretch_of
-from .matrices import draw_towards, lower_eigenvalues, raise_eigenvalues, raise_hidden
+from .matrices import draw_towards, lower_eigenvalues, raise_eigenvalues, raise_hidden, raise_to
 from .published import StepsPublished
 from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
@@ -168,7 +169,8 @@ class StepsResult(NormalEstimates):
         measured = symmetric(self.published.covariance, problem.size)
         scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0 * problem.records))
         drawn = self._alone(draw_towards(measured, scale * shape, problem.sizes.covariance_noise), scale * mean)
-        return raise_eigenvalues(drawn, LEAST_COVARIANCE * scale * mean)
+        drawn = raise_eigenvalues(drawn, LEAST_COVARIANCE * scale * mean)
+        return raise_to(drawn, shape) if problem.score.likelihood else drawn
 
     @property
     def _moments(self) -> Array:

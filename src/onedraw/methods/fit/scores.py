@@ -227,6 +227,11 @@ class Score:
         return self.continuous
 
     @property
+    def likelihood(self) -> bool:
+        """Return whether it is the score of a likelihood, so that its covariance is the information if the model holds."""
+        return self.kind in ("label", "count", "classes") and not self.fixed
+
+    @property
     def quadratic(self) -> bool:
         """Return whether the score itself is linear in the coefficients."""
         return self.kind == "number" and not self.robust
