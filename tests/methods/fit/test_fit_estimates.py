@@ -206,8 +206,17 @@ def test_squares_that_are_shortened_along_a_rare_level_do_not_shorten_intervals(
     result = run(plan, (X, (rng.uniform(size=20_000) < chance).astype(int)))
     raised = result.errors[0]
     assert (raised > 0.9 * plain).all()
-    monkeypatch.setattr(Score, "likelihood", False)
+    monkeypatch.setattr(Score, "variance_follows", False)
     assert replace(result).errors[0][0] < 0.85 * raised[0]
+
+
+def test_counts_that_scatter_less_than_poisson_ones_keep_their_short_intervals() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (20_000, 2))
+    y = (1.0 + (rng.uniform(size=20_000) < 0.5)).astype(float)  # mean 1.5, variance 0.25
+    sampling = run(plan_of("count", 20_000, od.ApproxDP(10.0, 1e-6)), (X, y)).errors[0]
+    poisson = np.array([3.0, 3.0, 1.0]) ** 0.5 / math.sqrt(1.5 * 20_000)
+    assert (sampling < 0.7 * poisson).all()
 
 
 def test_steps_do_not_jump_across_the_solution_along_a_rare_level(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,8 @@
 
 With H the information and K the covariance of the scores, both as published and drawn towards what measured coordinates
 imply as far as their noise is large (James and Stein 1961). For classes and counts H is raised along directions in which its noise could
-hide half of what is expected (`raise_hidden`), and K is at least H: they are the same if the model holds, and the shortening of squared
-scores takes from K along rare levels what it leaves in H. So:
+hide half of what is expected (`raise_hidden`). For classes K is at least H: both are the same if the model holds, and the shortening of
+squared scores takes from K along rare levels what it leaves in H. Counts may scatter less than H says, so theirs is left. Then:
 
     estimate    θ̄, the average of the steps
     sampling    H⁻¹KH⁻¹
@@ -174,7 +174,7 @@ class StepsResult(NormalEstimates):
         scale = float(np.clip((measured * shape).sum() / (shape**2).sum(), 0.1, 10.0 * problem.records))
         drawn = self._alone(draw_towards(measured, scale * shape, problem.sizes.covariance_noise), scale * mean)
         drawn = raise_eigenvalues(drawn, LEAST_COVARIANCE * scale * mean)
-        return raise_to(drawn, shape) if problem.score.likelihood else drawn
+        return raise_to(drawn, shape) if problem.score.variance_follows else drawn
 
     @property
     def _moments(self) -> Array:
