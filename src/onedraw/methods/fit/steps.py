@@ -147,7 +147,7 @@ def way_left(problem: StepsProblem, where: Where, path: Path, information: Array
     damping = _damping(problem, problem.sizes.step_noise, STEPS)
     rates, axes = np.linalg.eig(_step(expected, mean * where.doubt, damping) @ (information + curve.pull.precision))
     shares = _shares_left(np.clip(rates.real, LEAST_RATE, 1.0), min(damping, LARGEST_CORRECTION))
-    moved = np.linalg.solve(axes, path.step - path.early)
+    moved = np.linalg.pinv(axes) @ (path.step - path.early)  # which exists for every matrix
     return np.asarray((axes @ (shares * moved)).real)
 
 
