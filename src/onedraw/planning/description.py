@@ -69,15 +69,15 @@ def _questions(schema: Schema, names: Sequence[str], by: tuple[str, ...], *, qua
             (
                 last,
                 table_for(
-                    schema, last, question="count" if schema.column(last).kind == "category" else "histogram", by=others
+                    schema, last, question="count" if schema.column(last).role == "category" else "histogram", by=others
                 ),
                 AddedNoise(),
                 TABLE_WEIGHT,
             )
         )
     for name in names:
-        numeric = schema.column(name).kind in MEANS
-        table = table_for(schema, name, question=MEANS.get(schema.column(name).kind, "histogram"), by=by)
+        numeric = schema.column(name).role in MEANS
+        table = table_for(schema, name, question=MEANS.get(schema.column(name).role, "histogram"), by=by)
         assert isinstance(table, Table)
         found.append((name, table, AddedNoise(), TABLE_WEIGHT))
         if numeric and quartiles:

@@ -106,7 +106,7 @@ def group_scores(plan: Plan, stages: Mapping[str, Any], place: int | None = None
         at = table.kept - 1 if place is None else place
         counts = np.column_stack([noisy.sum(axis=1) - noisy[:, at], noisy[:, at]])
         return Scores.of_shares(table.group_names, counts, None, law, others=table.kept - 1)
-    if not table.is_mean:
+    if not table.is_average:
         return None
     what = str(table.show)
     if table.moves_between_cells:

@@ -92,6 +92,11 @@ class NumberTable(Table):
 
     @property
     def is_mean(self) -> bool:
+        """Whether its numbers are means: values of the column's own range."""
+        return self.show == "mean"
+
+    @property
+    def is_average(self) -> bool:
         """Whether its numbers are means or rates, by which groups are compared."""
         return self.show in ("mean", "rate")
 

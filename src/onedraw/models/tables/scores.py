@@ -79,11 +79,7 @@ class _Scores(Table):
     sizes: ClassVar[tuple[int, ...] | None] = None  # type: ignore[misc]
 
     form = "folded"
-
-    @property
-    def about_records(self) -> bool:
-        """The counts are of these records; figures that follow from them are about a population."""
-        return True
+    about_records = False
 
     def check(self, data: Any) -> None:
         if not isinstance(data, Judged):
