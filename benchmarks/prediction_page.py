@@ -193,9 +193,8 @@ def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description="Write the page of the prediction study.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "--group", choices=["derive", "hold-out", "fresh"], nargs="*", default=["derive", "hold-out", "fresh"]
-    )
+    groups = ["derive", "hold-out", "fresh", "later"]
+    parser.add_argument("--group", choices=groups, nargs="*", default=groups)
     parser.add_argument("--page", type=Path, default=RESULT)
     options = parser.parse_args()
     tables = listed()
