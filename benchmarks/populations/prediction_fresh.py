@@ -56,7 +56,10 @@ GROUPS = {
     "later": Fresh(20261121, {"label": 2, "class": 2, "count": 2, "number": 1}, ("fresh",)),
 }
 
-SAME_RECORDS = {"carData_TitanicSurvival": "the passengers of COUNT_titanic, which was held out"}
+SAME_RECORDS = {
+    "carData_TitanicSurvival": "the passengers of COUNT_titanic, which was held out",
+    "vcdExtra_Titanicp": "the same passengers",
+}
 """Tables whose records are those of a used one under other names of columns."""
 
 
@@ -104,9 +107,7 @@ def order_of(name: str, seed: int = GROUPS["fresh"].seed) -> str:
     return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()
 
 
-def select(
-    tables: list[Table], complete: dict[str, pd.DataFrame], used: set[str], group: str = "fresh"
-) -> list[Table]:
+def select(tables: list[Table], complete: dict[str, pd.DataFrame], used: set[str], group: str = "fresh") -> list[Table]:
     """Return the first tables of each kind and size, one of a family, and none of a family that was used."""
     members = {name: number for number, group in enumerate(families(complete)) for name in group}
     taken = {members[name] for name in used if name in members}

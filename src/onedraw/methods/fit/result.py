@@ -47,6 +47,7 @@ from .coordinates import (
 )
 from .effects import Stretch, stretch_of
 from .matrices import draw_towards, lower_eigenvalues, raise_eigenvalues, raise_hidden
+from .prediction import is_drawn_back, share_kept
 from .published import StepsPublished
 from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
@@ -98,6 +99,19 @@ class StepsResult(NormalEstimates):
     @cached_property
     def estimate(self) -> Array:
         return np.asarray(self.change @ self.published.step + self.shift)
+
+    @property
+    def predicting(self) -> Array:
+        step, level = self.published.step, self.where.level
+        return np.asarray(self.change @ (level + self.kept * (step - level)) + self.shift)
+
+    @cached_property
+    def kept(self) -> float:
+        if not is_drawn_back(self.problem):
+            return 1.0
+        noise = self._covariance + self._noise[0] ** 2 * self._noise_shape
+        moved = self.published.step - self.where.level
+        return share_kept(moved, self._information, noise, np.logical_not(self.where.absent))
 
     # In the coordinates of the steps.
 
