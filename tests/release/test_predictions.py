@@ -60,7 +60,7 @@ def test_predictions_multiply_slopes_and_the_summary_says_so(few):
     assert level[0] != pytest.approx(model.intercept_[0], abs=1e-6)
     words = f"slopes are multiplied by {share:.3g}"
     assert words in str(model.summary())
-    assert words in model.release_.predict(named(model, X[:3])).remark
+    assert words in model.release_.predict(named(model, X[:3])).note
     np.testing.assert_allclose(
         np.asarray(model.release_.predict(named(model, X[:3]))), model.predict_proba(X[:3]), atol=1e-12
     )
@@ -73,7 +73,7 @@ def test_predictions_with_intervals_are_those_of_the_estimate(few):
     np.testing.assert_allclose(expected.estimate[:, 1], 1 / (1 + np.exp(-scores)), atol=1e-6)
     found = model.release_.predict(named(model, X[:5]), interval=0.9)
     np.testing.assert_allclose(found.values, expected.estimate, atol=1e-12)
-    assert "multiplied" not in found.remark
+    assert found.note == ""
 
 
 def test_a_release_without_a_fit_predicts_by_what_was_drawn():
@@ -82,4 +82,4 @@ def test_a_release_without_a_fit_predicts_by_what_was_drawn():
     options = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "classes": [0, 1], "random_state": 3}
     model = od.DPLogisticRegression(mechanism="gdp", **options).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0], atol=1e-9)
-    assert model.release_.predict(named(model, X[:2])).remark == ""
+    assert model.release_.predict(named(model, X[:2])).note == ""

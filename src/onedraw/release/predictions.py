@@ -40,8 +40,9 @@ MOST_NAMED = 6
 class Predictions:
     """One row for each new record: ``values`` by column, and for a classification the likeliest of ``classes``.
 
-    ``low`` and ``high`` are the ends of intervals at ``level``, where they were asked for: NaN for rows that are refused one.
-    ``remark`` says why, or that predictions without intervals are drawn back to the level. ``numpy.asarray`` takes the values.
+    ``low`` and ``high`` are the ends of intervals at ``level``, where they were asked for: NaN for rows that are refused one,
+    and ``remark`` says why. ``note`` says how far predictions without intervals are drawn back to the level. ``numpy.asarray`` takes
+    the values.
     """
 
     columns: tuple[str, ...]
@@ -51,6 +52,7 @@ class Predictions:
     high: Array | None = None
     level: float | None = None
     remark: str = ""
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -209,8 +211,8 @@ class Predictor:
         self.check(interval=level is not None)
         rows = self.rows(source, schema)
         if level is None:
-            remark = self._fit.about_predictions if self._is_fit else ""
-            return Predictions(self.columns, self.at(rows), self.classes, remark=remark)
+            note = self._fit.about_predictions if self._is_fit else ""
+            return Predictions(self.columns, self.at(rows), self.classes, note=note)
         low, high = self.between(rows, level)
         found = self.at(rows, as_estimated=True)
         return Predictions(self.columns, found, self.classes, low, high, level, self.why_not(low))
