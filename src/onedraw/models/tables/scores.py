@@ -77,7 +77,6 @@ class _Scores(Table):
     by: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # no groups: what a release compares is the model
     groups: ClassVar[tuple[tuple[str, ...], ...]] = ()  # type: ignore[misc]
     sizes: ClassVar[tuple[int, ...] | None] = None  # type: ignore[misc]
-    about_records: ClassVar[bool] = False  # type: ignore[misc]
 
     form = "folded"
 
