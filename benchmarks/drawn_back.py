@@ -48,6 +48,7 @@ def share(result: StepsResult, caution: float = 0.0, less: float = 0.0) -> float
 RULES: dict[str, Callable[[StepsResult], float]] = {
     "the estimate": lambda result: 1.0,
     "drawn back": lambda result: result.kept,
+    "information unchanged": share,
     "a half deviation more": lambda result: share(result, caution=0.5),
     "one deviation more": lambda result: share(result, caution=1.0),
     "two directions less": lambda result: share(result, less=2.0),
@@ -119,9 +120,9 @@ def page(group: str, found: list[dict[str, Any]]) -> str:
     return "\n".join([
         "# Predictions of fits, drawn back to the level", "",
         f"Written by `benchmarks/drawn_back.py`: the tables of the group *{group}* on which `auto` takes a fit, {prediction.SPLITS} splits, "
-        "δ = 1e-5. Every rule reads the same releases. \"A deviation more\" takes noise to be longer than it is on average, \"two "
+        "δ = 1e-5. Every rule reads the same releases. \"A deviation more\" takes noise to be longer than it is on average, both with the information unchanged on the way; \"two "
         "directions less\" is the constant of James and Stein (1961). Gains are over the published level; the loss is what a rule has less than "
-        "the best of the five, as a share of the gain.", "",
+        "the best rule, as a share of the gain.", "",
         head, line,
         f"| behind the level by two standard errors, of {len(rows)} | " + " | ".join(str(int(behind[rule])) for rule in RULES) + " |",
         "| mean share of the gain that is lost | " + " | ".join(f"{np.mean(lost[rule]):.3f}" for rule in RULES) + " |",

@@ -7,29 +7,42 @@ import pytest
 from scipy import special
 
 import onedraw as od
-from onedraw.methods.fit.prediction import is_drawn_back, share_kept
+from onedraw.methods.fit.prediction import POINTS, is_drawn_back, share_kept
 from onedraw.methods.fit.result import StepsResult
 
 from .cases import MORE, plan_of, run, table_of
 
-ALL = np.array([True, True, True])
 SMALL = od.ApproxDP(0.6, 1e-6)
 
 
-def test_share_is_what_noise_does_not_explain() -> None:
-    """Signal 2²·1 + 1²·4 = 8 and trace H⁻¹N = 1 + ½ = 1.5 among the first two directions; the third is no record's."""
-    information, noise = np.diag([1.0, 4.0, 5.0]), np.diag([1.0, 2.0, 500.0])
-    moved = np.array([2.0, 1.0, 30.0])
-    present = np.array([True, True, False])
-    assert share_kept(moved, information, noise, present) == pytest.approx(1.0 - 1.5 / 8.0)
+def test_share_of_a_line_is_what_noise_does_not_explain() -> None:
+    assert share_kept(np.full(POINTS, 8.0), 1.5) == pytest.approx(1.0 - 1.5 / 8.0)
 
 
-@pytest.mark.parametrize("factor", [0.0, 0.1, 0.43])
-def test_level_alone_is_left_where_noise_explains_all(factor: float) -> None:
-    """trace H⁻¹N = 1.5: at a factor of 0.43 the signal is 1.48."""
-    information, noise = np.diag([1.0, 4.0, 1.0]), np.diag([1.0, 2.0, 0.0])
-    moved = factor * np.array([2.0, 1.0, 0.0])
-    assert share_kept(moved, information, noise, ALL) == 0.0
+@pytest.mark.parametrize("by_noise", [8.0, 8.1, 90.0])
+def test_level_alone_is_left_where_noise_explains_the_whole_way(by_noise: float) -> None:
+    assert share_kept(np.full(POINTS, 8.0), by_noise) == 0.0
+
+
+def test_share_counts_the_information_along_the_way() -> None:
+    """Of δᵀH(u)δ = 4(1 − u)³ the way from t to 1 is (1 − t)⁴: 1/16 is left from a half on."""
+    along = 4.0 * (1.0 - np.linspace(0.0, 1.0, 4001)) ** 3
+    assert share_kept(along, 1.0 / 16.0) == pytest.approx(0.5, abs=1e-6)
+    assert share_kept(along, 0.0) == 1.0
+
+
+def test_labels_told_apart_nearly_without_fault_keep_their_slopes() -> None:
+    """Their information is small at the estimate and large on the way to the level, which they are far from."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (3000, 2))
+    y = (rng.uniform(size=3000) < special.expit(9.0 * X[:, 0])).astype(int)
+    result = run(plan_of("label", 3000, od.ApproxDP(2.0, 1e-6)), (X, y))
+    moved = result.published.step - result.where.level
+    noise = result._covariance + result._noise[0] ** 2 * result._noise_shape
+    by_noise = np.trace(np.linalg.solve(result._information, noise))
+    unchanged = max(0.0, 1.0 - by_noise / (moved @ result._information @ moved))
+    assert unchanged < result.kept < 1.0
+    assert result.kept > 0.5
 
 
 @pytest.mark.parametrize(("size", "most"), [(0.0, 0.15), (1.0, 0.4), (10.0, 1.005)])
@@ -40,7 +53,8 @@ def test_expected_loss_is_below_that_of_the_estimate(size: float, most: float) -
     noise, truth = 1.5 * information, size * np.array([0.9, -0.5, 0.4, 0.7, 0.0, 0.3])
     spread = np.linalg.inv(information) @ noise @ np.linalg.inv(information)
     found = truth + rng.multivariate_normal(np.zeros(6), spread, 4000)
-    shares = np.array([share_kept(one, information, noise, np.ones(6, dtype=bool)) for one in found])
+    by_noise = float(np.trace(np.linalg.solve(information, noise)))
+    shares = np.array([share_kept(np.full(POINTS, one @ information @ one), by_noise) for one in found])
     apart = shares[:, None] * found - truth
     assert float(np.einsum("ij,jk,ik->i", apart, information, apart).mean()) < most * 9.0
 
