@@ -115,9 +115,9 @@ def test_what_is_no_mean_and_robust_lines_are_predicted_as_estimated(kind: str) 
 
 
 def test_declared_prior_is_not_drawn_back_again() -> None:
-    assert not is_drawn_back(plan_of("label", 4000, prior=True).mechanism.problem(plan_of("label", 4000, prior=True)))  # type: ignore[attr-defined]
+    assert not is_drawn_back(plan_of("label", 4000, prior=True).mechanism.problem(plan_of("label", 4000, prior=True)))
 
 
 def test_line_without_an_intercept_has_no_level_to_be_drawn_to() -> None:
     plan = plan_of("label", 4000, intercept=False)
-    assert not is_drawn_back(plan.mechanism.problem(plan))  # type: ignore[attr-defined]
+    assert not is_drawn_back(plan.mechanism.problem(plan))
