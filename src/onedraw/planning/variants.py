@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy import optimize
 
 from onedraw import models
 from onedraw.errors import InvalidModel
@@ -316,5 +315,7 @@ def best_beta(classes: int, effect: float) -> float:
         found = mean_information(Categorical(classes), variances, beta, None)
         assert found is not None
         return float(1.0 / ((beta - 1.0) * found[0][0]))
+
+    from scipy import optimize
 
     return round(float(optimize.minimize_scalar(variance, bounds=(1.2, 4.0), method="bounded").x), 3)
