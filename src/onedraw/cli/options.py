@@ -146,7 +146,12 @@ class Spending:
 
         files, place = str(self.out) if report is None else f"{self.out} and {report}", charged["ledger"].place
         check = f"onedraw verify {self.out} --ledger {place}"
-        show_lines(f"Written to {files}. Check it with:", f"{COMMAND}{check}", *cautions(certificate), certificate.coverage(files))
+        show_lines(
+            f"Written to {files}. Check it with:",
+            f"{COMMAND}{check}",
+            *cautions(certificate),
+            certificate.coverage(files),
+        )
 
 
 def with_unnamed(words: list[str], **options: str | None) -> list[str]:

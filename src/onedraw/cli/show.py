@@ -56,7 +56,9 @@ def wrapped(text: str, shown_on: Any) -> str:
         return text
     whole = re.sub("`[^`\n]*`", lambda quoted: quoted[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
     lines = (
-        [line] if line.startswith(COMMAND) else textwrap.wrap(line, shown_on.width, break_long_words=False, break_on_hyphens=False)
+        [line]
+        if line.startswith(COMMAND)
+        else textwrap.wrap(line, shown_on.width, break_long_words=False, break_on_hyphens=False)
         for line in whole.split("\n")
     )
     return "\n".join("\n".join(broken) for broken in lines).replace("\N{NO-BREAK SPACE}", " ")
@@ -137,15 +139,13 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     output, written = console(), [[escaped(cell) for cell in row] for row in rows]
     room = output.width - SEPARATOR * (len(columns) - 1) if output.is_terminal else None
     widths = column_widths([columns, *written], room)
+    if title:
+        show_lines(title, style="bold" if output.is_terminal else "")
     if widths is None:
-        show_lines(title, style="bold")
         for row in written:
             show_lines("", *(f"{name}: {cell}" for name, cell in zip(columns, row, strict=True)))
         return
-    table = Table(
-        title=Text(escaped(title)), title_justify="left", title_style="bold", header_style="bold", show_edge=False,
-        pad_edge=False,
-    )  # fmt: skip
+    table = Table(header_style="bold", show_edge=False, pad_edge=False)
     for index, column in enumerate(columns):
         figures = index > 0 and all(FIGURE.fullmatch(row[index]) for row in rows)
         table.add_column(column, justify="right" if figures else "left", overflow="fold", width=widths[index])

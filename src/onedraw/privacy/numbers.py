@@ -282,7 +282,9 @@ def crossing(function: Callable[[float], float], low: float, high: float, *, pre
         How far the result may be from the crossing, beyond the rounding of floats.
     """
     last, other = (high, function(high)), (low, function(low))
-    if last[1] * other[1] > 0.0:
+    if 0.0 in (last[1], other[1]):
+        return last[0] if last[1] == 0.0 else other[0]
+    if (last[1] > 0.0) == (other[1] > 0.0):
         raise WrongCall(
             f"The function has the same sign at {low!r} and {high!r}, so that no crossing lies between them."
         )
