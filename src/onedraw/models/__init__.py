@@ -3,7 +3,7 @@
 Four kinds. Tables (`tables`) add whole numbers, on which plain noise is enough. Conjugate models clamp a record to its public
 range, add records exactly, and turn a sum into a closed-form posterior law. Convex models bring a row into public bounds and state how far one record's loss and
 gradient reach, from which every rule for Gibbs posteriors follows. Models with a likelihood of bounded density
-(`likelihoods`) serve β-divergence posteriors, whatever a row holds. Each bound says where it comes from: proved here,
+(`likelihood`) serve β-divergence posteriors, whatever a row holds. Each bound says where it comes from: proved here,
 enforced by clamping, or declared by the caller. Importing this room does not load JAX.
 """
 
@@ -62,11 +62,9 @@ __all__ = [
     "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
     "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Softmax", "StudentTRegression",
-    "Summary", "Table", "distributions", "from_numpyro", "likelihood", "likelihoods", "register_density",
+    "Summary", "Table", "distributions", "from_numpyro", "likelihood", "register_density",
     "register_loss", "register_numpyro", "register_predictor", "schema_features",
 ]  # fmt: skip
-
-likelihoods = likelihood
 
 FAMILIES: tuple[type[ConjugateModel], ...] = tuple(ConjugateModel.members().values())
 """The conjugate families, each asked for by its ``kind``."""

@@ -108,8 +108,8 @@ class Question(abc.ABC):
         return ""
 
 
-choose = Question.choices
-"""As a function of the question."""
+rank_plans = Question.choices
+"""The same as a function of the question."""
 
 
 @dataclass(frozen=True, repr=False)

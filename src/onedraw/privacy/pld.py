@@ -302,16 +302,6 @@ def gaussian_loss(deviation: float, interval: float, *, pessimistic: bool, rate:
     )  # fmt: skip
 
 
-def of_fixed_batches(multiplier: float, *, n: int, batch_size: int, steps: int) -> Any:
-    """dp_accounting's Rényi accountant of noisy sums over batches of a fixed size; the noise is by the *full* difference of two records."""
-    import dp_accounting
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant = RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
-    step = dp_accounting.SampledWithoutReplacementDpEvent(n, batch_size, dp_accounting.GaussianDpEvent(multiplier))
-    return accountant.compose(step, steps)
-
-
 def distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as foreign
 
