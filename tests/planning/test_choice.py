@@ -16,7 +16,7 @@ from onedraw.methods import Measured, PerturbedMode, plan_from_dict
 from onedraw.methods.draws.replicated import why_no_interval
 from onedraw.methods.fit import AveragedSteps
 from onedraw.planning import Regression, rank_plans
-from onedraw.planning.choice import AS_GOOD, MOST_SECONDS
+from onedraw.planning.rules import MAX_SECONDS, MEASURED_BONUS
 from tests.planning.cases import BUDGET, LINEAR, LOGISTIC, QUESTIONS
 
 
@@ -37,10 +37,10 @@ def test_every_eligible_plan_keeps_the_budget_is_proven_and_can_be_stored(kind):
     for choice in found.eligible:
         assert choice.plan.guarantee.promise.implies(choice.plan.request.exact_budget)
         assert choice.plan.mechanism.proven
-        assert choice.seconds <= MOST_SECONDS
+        assert choice.seconds <= MAX_SECONDS
         assert plan_from_dict(json.loads(json.dumps(choice.plan.to_dict()))) == choice.plan
     expected = [
-        choice.expected.private / (AS_GOOD if isinstance(choice.plan.mechanism, Measured) else 1.0)
+        choice.expected.private / (MEASURED_BONUS if isinstance(choice.plan.mechanism, Measured) else 1.0)
         for choice in found.eligible
     ]
     assert expected == sorted(expected), "what measures the columns may be a little worse in the reference design"
@@ -147,7 +147,7 @@ def test_a_named_mechanism_is_taken_and_an_unknown_name_lists_the_known():
 
 @pytest.mark.usefixtures("without_fits")
 def test_work_beyond_the_cap_is_left_to_those_who_name_it(monkeypatch):
-    monkeypatch.setattr("onedraw.planning.choice.MOST_SECONDS", 0.001)
+    monkeypatch.setattr("onedraw.planning.rules.MAX_SECONDS", 0.001)
     found = rank_plans(LINEAR, od.GaussianDP(0.3), n=2000)
     assert {choice.name for choice in found.eligible} == {"least-squares", "least-squares gdp"}
     assert "Name it" in found.refused["noisy-gradient huber"]

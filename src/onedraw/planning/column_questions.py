@@ -44,6 +44,7 @@ from onedraw.privacy import ApproxDP, Promise
 from .choice import CANDIDATES, Choice, Choices, Question, Terms, ranked
 from .expected_errors import expected_error, why_selected
 from .options import CONDITIONS, GROUPED, QUESTIONS, RANKS
+from .rules import noise_is_surely_better
 
 ASKED_OF: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("sum", "variance", *RANKS), ("number", "count")),
@@ -56,11 +57,6 @@ POSTERIORS = {type(mechanism).__name__.lower(): mechanism for mechanism in CANDI
 
 CENTERED = "centered"
 """The name of noise on a mean and then on squares about it."""
-
-SURELY_BETTER = 0.9
-"""Noise below this share of the sampling error beats every posterior draw, for 20 records and more."""
-
-FEWEST = 20
 
 FILLED = 1.0 / 3.0
 """The variance of a column that fills its declared range evenly, in half-ranges."""
@@ -101,8 +97,12 @@ class ColumnQuestion(Question):
             noisy = [] if self.table is None else [self._noise(terms)]
         except PromiseRefused as error:
             refused["noise"] = error
-        sure = self.posterior is not None and not terms.compare and terms.n >= FEWEST
-        if sure and noisy and noise_of(noisy[0].plan) < SURELY_BETTER * noisy[0].expected.sampling:
+        if (
+            noisy
+            and self.posterior is not None
+            and not terms.compare
+            and noise_is_surely_better(noise=noise_of(noisy[0].plan), sampling=noisy[0].expected.sampling, n=terms.n)
+        ):
             return _said(Choices(tuple(noisy), {}), "surely", terms.budget)
         if self.posterior is not None:
             try:
