@@ -47,7 +47,7 @@ from .options import CONDITIONS, GROUPED, QUESTIONS, RANKS
 from .rules import noise_is_surely_better
 
 ASKED_OF: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("sum", "variance", *RANKS), ("number", "count")),
+    **dict.fromkeys((*NumberTable.shown, *RANKS), ("number", "count")),
     "count": ("category", "binary"),
     **{family.kind: family.asked_of for family in FAMILIES},
 }
@@ -197,7 +197,7 @@ def table_for(
             labels = tuple(map(str, column.labels))
             second = labels[1] if column.kind == "binary" and question != "histogram" else None
             return CategoryTable(labels, show=show, only=second if level is None else level, **groups)
-        case "mean" | "sum" | "variance" | "rate":
+        case _ if question in NumberTable.shown:
             lower, upper = column.ends
             return NumberTable(lower, upper, show=question, **groups)
         case _:  # ranks, and families without a table
