@@ -170,7 +170,7 @@ def test_the_certificate_states_the_prior_that_is_used():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Measured(od.Direct()), "but Direct is another mechanism"),
+        (lambda: Measured(od.Direct()), "and Direct was given"),
         (lambda: Measured(share=1.0), "share is the part"),
         (lambda: Measured(share=math.nan), "share is the part"),
         (lambda: Measured(prior_scale=-1.0), "prior's scale"),
