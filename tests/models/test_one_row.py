@@ -77,7 +77,7 @@ ATTACKS = [centred, by_expansion, printed, told, foreign, in_a_loop, in_a_branch
 
 
 def a_predictor(fn):
-    return Predictor(fn, 2, likelihood=od.models.likelihood.Bernoulli(), features=2, prior=PRIOR)
+    return Predictor(fn, 2, likelihood=od.models.likelihoods.Bernoulli(), features=2, prior=PRIOR)
 
 
 def a_loss(fn):

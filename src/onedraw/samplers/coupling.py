@@ -128,7 +128,7 @@ def _simulated(plan: Plan, generator: np.random.Generator) -> Encoded:
         raise ExactnessRefused(
             f"No data can be simulated for {type(plan.model).__name__} from the public design: its features or its likelihood "
             "are not among those the design knows, so nothing can be estimated before the release. Use a sampler that is "
-            'taken by assumption, NUTS() with accept="assumed", or a model with a likelihood of onedraw.models.likelihood.'
+            'taken by assumption, NUTS() with accept="assumed", or a model with a likelihood of onedraw.models.likelihoods.'
         )
     return found
 

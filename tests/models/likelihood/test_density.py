@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from onedraw.errors import InvalidModel
-from onedraw.models import likelihood as likelihoods
+from onedraw.models import likelihoods
 from onedraw.models.likelihood import (
     Bernoulli,
     Categorical,

@@ -267,7 +267,7 @@ class Predictor(LikelihoodModel, DeclaredModel):
         function, called = PREDICTORS.find(fn, name)
         if not isinstance(likelihood, Likelihood):
             raise InvalidModel(
-                f"likelihood must be one of onedraw.models.likelihood, got a {type(likelihood).__name__}. Without a known bound on the "
+                f"likelihood must be one of onedraw.models.likelihoods, got a {type(likelihood).__name__}. Without a known bound on the "
                 "density no sensitivity exists: use OwnDensity to declare one."
             )
         how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
