@@ -100,7 +100,7 @@ def arithmetic(*, in_numpy: bool) -> Iterator[None]:
     """
     token = _IN_NUMPY.set(in_numpy)
     try:
-        with np.errstate(**({"all": "ignore"} if in_numpy else {})):
+        with np.errstate(all="ignore" if in_numpy else None):
             yield
     finally:
         _IN_NUMPY.reset(token)
