@@ -1,4 +1,4 @@
-"""What usual commands may load: start-up is most of the time that a small question takes (house review, issue 29)."""
+"""Which libraries usual commands may load, since start-up is most of their time (cli/release.py, models/compute.py)."""
 
 from __future__ import annotations
 
