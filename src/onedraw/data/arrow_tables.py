@@ -1,7 +1,7 @@
 """pyarrow, met in this one file: Parquet and Arrow files, tables in memory, and plain lines of CSV.
 
 The type of a column is part of such a file's schema, written by whoever defined the table and the same
-whatever the records are; a type that can hold no declared kind (a list, a date) is therefore a mismatch of
+whatever the records are; a type that cannot hold the declared kind (a list, a date for a number) is therefore a mismatch of
 the file, found before a record is looked at. In a table in memory it is a column of missing cells. Within a suitable type nothing is refused: text is read cell
 by cell, bytes need not be UTF-8, integers need not fit a float.
 """
@@ -23,7 +23,7 @@ import pyarrow.ipc
 
 from onedraw.arrays import Mask
 from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
-from onedraw.data.columns import Cells, Chunk, Numbers, Wanted, missing_cells
+from onedraw.data.columns import Cells, Chunk, Numbers, Times, Wanted, missing_cells
 from onedraw.data.tables import Batch, Part, Table, file_version, workers
 from onedraw.errors import FileMismatch
 
@@ -37,18 +37,20 @@ for finds the damage: the spend stands, and `resume` finishes with the mended fi
 # Arrays to chunks
 
 
-def suitable(kind: Any) -> bool:
-    """Whether a column of this Arrow type can hold numbers, levels or identifiers."""
+def suitable(kind: Any, wanted: Wanted = Wanted.LABELS) -> bool:
+    """Whether a column of this Arrow type can hold numbers, levels or identifiers; or dates, where these are wanted."""
     kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     if pa.types.is_dictionary(kind):
-        return suitable(kind.value_type)
+        return suitable(kind.value_type, wanted)
+    if _holds_dates(kind):
+        return wanted is Wanted.DATES
     numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null
     return _is_text(kind) or any(test(kind) for test in numeric)
 
 
 def chunk_of(array: Any, wanted: Wanted) -> Chunk:
     """One column of a batch as numbers where the array holds numbers, otherwise as cells."""
-    if pa.types.is_null(array.type) or not suitable(array.type):
+    if pa.types.is_null(array.type) or not suitable(array.type, wanted):
         return missing_cells(len(array))
     if isinstance(array, pa.ChunkedArray):
         if _is_text(array.type):
@@ -61,6 +63,11 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
         if _is_text(kind.value_type) and len(array.dictionary) <= len(array):
             return _coded(array)
         return chunk_of(array.dictionary_decode(), wanted)
+    if _holds_dates(kind):
+        unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+        utc, absent = pa.types.is_timestamp(kind) and kind.tz is not None, numpy_array(array.is_null())
+        ticks = array.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(kind) else array.cast(pa.int64())
+        return Times(numpy_array(ticks.fill_null(0)).copy(), unit, absent, utc)
     if pa.types.is_decimal(kind):  # through text: a direct cast turns 0.3 into 0.30000000000000004
         return chunk_of_text(array.cast(pa.string()), wanted)
     if _is_text(kind):
@@ -142,6 +149,14 @@ def _coded(array: Any) -> Cells:
     return Cells(array.dictionary.cast(pa.large_binary()).to_pylist(), codes)
 
 
+def _holds_dates(kind: Any) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _is_numeric(kind: Any) -> bool:
+    return any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+
+
 def _is_text(kind: Any) -> bool:
     return kind in _TEXT or pa.types.is_fixed_size_binary(kind)
 
@@ -159,9 +174,10 @@ class ArrowTable(Table):
         self.names, self.n, self.what = tuple(schema.names), n, what
         self.types = dict(zip(schema.names, schema.types, strict=True))
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
         # The head of the type's name: its parameters may be a record's, such as the fields of a struct made from dictionaries.
-        return {name: str(self.types[name]).partition("<")[0] for name in names if not suitable(self.types[name])}
+        kinds = {name: self.types[name] for name, reading in wanted.items() if not suitable(self.types[name], reading)}
+        return {name: str(kind).partition("<")[0] for name, kind in kinds.items()}
 
     def _batches(self, batches: Iterator[Any], wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
         for batch in batches:
@@ -175,6 +191,10 @@ class ArrowFile(ArrowTable):
 
     ahead = True
     _path: Path
+
+    def kinds(self) -> dict[str, str]:
+        tests = {"date": _holds_dates, "binary": pa.types.is_boolean, "number": _is_numeric}
+        return {name: kind for name, stored in self.types.items() for kind, test in tests.items() if test(stored)}
 
     def version(self) -> Any:
         return file_version(self._path)
@@ -299,7 +319,7 @@ class MemoryTable(ArrowTable):
         self._table = table
         super().__init__(table.schema, table.num_rows, what)
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
         return {}  # the type of a table made in memory may have been inferred from its records
 
     def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:

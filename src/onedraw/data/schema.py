@@ -12,6 +12,7 @@ not say enough is refused with the line to add. Files are YAML or JSON:
       sex:     {kind: category, levels: [female, male, other], missing: other}
       smoker:  {kind: binary, missing: no}
       visits:  {kind: count, cap: 20, missing: 0}
+      seen:    {kind: date, first: 2025-01-01, last: 2025-12-31, format: "%d.%m.%Y", missing: 2025-07-01}
 
 `formula` holds the terms of a regression (`data/formula.py`); questions add it to a schema of the columns that they read.
 
@@ -37,7 +38,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import AfterValidator, Field, field_serializer, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, field_validator, model_validator
 
 from onedraw.data.declarations import (
     UNDECLARED,
@@ -45,6 +46,7 @@ from onedraw.data.declarations import (
     Category,
     Column,
     Count,
+    Date,
     Declared,
     Number,
     Text,
@@ -55,7 +57,17 @@ from onedraw.data.declarations import (
 from onedraw.data.formula import Design, Formula
 from onedraw.errors import CannotWrite, InvalidSchema
 
-__all__ = ["Binary", "Category", "Column", "Count", "Number", "Schema"]
+__all__ = ["Binary", "Category", "Column", "Count", "Date", "Number", "Schema"]
+
+
+class BoundsFromRelease(Declared):
+    """The charged release that the bounds of some columns come from."""
+
+    entry: Text
+    """Of the ledger."""
+    columns: Annotated[tuple[Text, ...], BeforeValidator(lambda some: tuple(some) if isinstance(some, list) else some)]
+    epsilon: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
 
 
 class Schema(Declared):
@@ -65,6 +77,7 @@ class Schema(Declared):
     person: Text | None = None
     max_records: int | None = None
     inferred_from: Text | None = None
+    private_bounds: BoundsFromRelease | None = None
     columns: Mapping[Annotated[str, AfterValidator(plain)], Annotated[Column, Field(discriminator="kind")]]
     formula: Formula | None = None
 
@@ -93,6 +106,10 @@ class Schema(Declared):
             )
         if self.max_records is not None and self.max_records < 1:
             raise ValueError(f"expected max_records of 1 or more, got {self.max_records}. Choose at least 1")
+        if self.private_bounds and (unknown := set(self.private_bounds.columns) - set(self.columns)):
+            raise ValueError(
+                f"`private_bounds:` names {listed(sorted(unknown))}, which `columns:` does not declare. Remove what is not declared"
+            )
         if self.person in self.columns:
             raise ValueError(
                 f"{self.person!r} is both the person column and a data column; an identifier says nothing "
@@ -130,7 +147,7 @@ class Schema(Declared):
             reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
             raise InvalidSchema(
                 f"The schema {path.name} cannot be read: {reason}. Expected a YAML or JSON file with "
-                "`columns:`; check the path, or write one with `onedraw schema infer` from public data."
+                "`columns:`; check the path, or write one with `onedraw schema new`."
             ) from None
         return cls.from_dict(_parsed(text, is_json=path.suffix == ".json"))
 
@@ -178,7 +195,7 @@ class Schema(Declared):
         """A JSON Schema (draft 2020-12) of schema files, for editors and other programs."""
         described = cls.model_json_schema()
         for name, definition in described["$defs"].items():
-            if name in ("Number", "Category", "Binary", "Count"):
+            if name in ("Number", "Category", "Binary", "Count", "Date"):
                 definition["required"] = ["kind", *definition["required"]]
         described["properties"]["columns"]["minProperties"] = 1
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}

@@ -138,7 +138,7 @@ class DPLogisticRegression(LinearClassifier):
     accept : str or list of str
         "estimated", "assumed": samplers short of a proof that may be used. Default: none.
     check : "curator"
-        Show, before the charge and on a terminal only, how many cells of each private column are not as declared.
+        Show, before the charge and in a terminal or, once confirmed, in a notebook, how many cells of each private column are not as declared.
     ledger, dataset : path, URL or Ledger; str
         The ledger that is charged before a row is read, and the name of the budget in it.
     random_state : int

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from .regression import Regression
     from .remedies import calibrate
     from .sample_size import smallest_epsilon, smallest_n
+    from .unknown_bounds import FoundBounds, private_bounds
 
 __all__ = [
-    "KINDS", "QUESTIONS", "Asked", "Choice", "Choices", "ColumnQuestion", "CovarianceQuestion", "Options", "Planned",
-    "QuantileQuestion", "Question", "Regression", "ask", "calibrate", "choices", "chosen_columns", "expected_error", "model_for", "plan", "rank_plans",
-    "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
+    "KINDS", "QUESTIONS", "Asked", "Choice", "Choices", "ColumnQuestion", "CovarianceQuestion", "FoundBounds", "Options", "Planned",
+    "QuantileQuestion", "Question", "Regression", "ask", "calibrate", "choices", "chosen_columns", "expected_error", "model_for", "plan",
+    "private_bounds", "rank_plans", "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
@@ -42,4 +43,5 @@ if not TYPE_CHECKING:
         "regression": ("Regression",),
         "remedies": ("calibrate",),
         "sample_size": ("smallest_epsilon", "smallest_n"),
+        "unknown_bounds": ("FoundBounds", "private_bounds"),
     })  # fmt: skip

@@ -53,6 +53,9 @@ ASKED_OF: dict[str, tuple[str, ...]] = {
 }
 """The kinds of column that a question can be asked of."""
 
+NOT_OF_DATES = ("sum", "duration")
+"""Questions about numbers that mean nothing for days of a calendar."""
+
 POSTERIORS = {type(mechanism).__name__.lower(): mechanism for mechanism in CANDIDATES}
 
 CENTERED = "centered"
@@ -170,8 +173,17 @@ def column_for(schema: Schema, target: str, question: str, *, numeric: bool = Fa
     """The declared column, if the question can be asked of its kind; ``numeric`` with a condition on its numbers."""
     column = schema.column(target)
     kinds = ("number", "count") if numeric else ASKED_OF[question]
-    if column.kind not in kinds:
-        fits = [name for name in QUESTIONS if column.kind in ASKED_OF[name]]
+    if column.kind == "date" and (question in NOT_OF_DATES or numeric):
+        raise InvalidSchema(
+            f"A {question}{' between two numbers' if numeric else ''} is not asked of dates, and {target!r} is declared as date. Ask for its "
+            "mean, median or quantiles, or declare `part: year`, `quarter`, `month`, `weekday` or `hour` and ask for a histogram or a count."
+        )
+    if column.role not in kinds:
+        fits = [
+            name
+            for name in QUESTIONS
+            if column.role in ASKED_OF[name] and (column.kind != "date" or name not in NOT_OF_DATES)
+        ]
         remedy = f"Ask for its {' or '.join(fits)}, or correct the schema."
         if question in CONDITIONS and column.kind in ("number", "count"):
             remedy = f"Say which numbers are counted, --between 18,30, or ask for its {' or '.join(fits)}."
@@ -195,7 +207,7 @@ def table_for(
     match question:
         case "proportion" | "histogram" | "count":
             labels = tuple(map(str, column.labels))
-            second = labels[1] if column.kind == "binary" and question != "histogram" else None
+            second = labels[1] if column.role == "binary" and question != "histogram" else None
             return CategoryTable(labels, show=show, only=second if level is None else level, **groups)
         case _ if question in NumberTable.shown:
             lower, upper = column.ends
@@ -226,7 +238,7 @@ def _grouping(schema: Schema, target: str, by: Sequence[str], question: str) -> 
     levels = []
     for name in by:
         column: Any = schema.column(name)
-        if column.kind not in ("category", "binary") or name == target:
+        if column.role not in ("category", "binary") or name == target:
             raise InvalidSchema(
                 f"Groups are the levels of a category or binary column other than the target, but {name!r} is "
                 f"{'the target' if name == target else f'declared as {column.kind}'}. Choose another column for by."
@@ -259,12 +271,17 @@ class QuantileQuestion(Question):
         return replace(found, why=why_selected(found.best))
 
 
+def _is_whole(column: Any) -> bool:
+    """Whether all values of a column are whole numbers: counts, and dates without a time of day."""
+    return column.kind == "count" or (column.kind == "date" and not column.has_time)
+
+
 def quantile_model(column: Any, question: str, levels: Any, interval: float | None) -> ColumnQuantiles:
     """Quantiles of a column in its declared range; counts on whole numbers."""
     if question == "median" and levels is not None and tuple(levels) != (0.5,):
         raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
-    (lower, upper), step = column.ends, 1.0 if column.kind == "count" else None
+    (lower, upper), step = column.ends, 1.0 if _is_whole(column) else None
     return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval)
 
 
@@ -307,7 +324,7 @@ class CovarianceQuestion(Question):
 def chosen_columns(schema: Schema, names: Sequence[str] | None = None) -> Schema:
     """The schema of the columns that are described: those named, or all numbers and counts."""
     if names is None:
-        names = [name for name, column in schema.columns.items() if column.kind in ("number", "count")]
+        names = [name for name, column in schema.columns.items() if column.role in ("number", "count")]
         if not names:
             raise InvalidSchema(
                 "The schema declares no number column, so there is nothing to be correlated. Name the columns with "

@@ -79,6 +79,7 @@ class _Scores(Table):
     sizes: ClassVar[tuple[int, ...] | None] = None  # type: ignore[misc]
 
     form = "folded"
+    about_records = False
 
     def check(self, data: Any) -> None:
         if not isinstance(data, Judged):
