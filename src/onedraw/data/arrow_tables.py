@@ -77,7 +77,7 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
     if pa.types.is_floating(kind) or not array.null_count:
         return Numbers(numpy_array(array))
     # A null must not turn the other integers into floats, which could no longer be told apart.
-    return Numbers(numpy_array(array.fill_null(0)), numpy_array(array.is_null()))
+    return Numbers(numpy_array(array.fill_null(scalar(0, kind))), numpy_array(array.is_null()))
 
 
 def numpy_array(array: Any) -> Any:
@@ -88,10 +88,25 @@ def numpy_array(array: Any) -> Any:
     if pa.types.is_boolean(array.type):
         return numpy_array(array.cast(pa.uint8())).astype(bool)
     if pa.types.is_floating(array.type) and array.null_count:
-        array = array.fill_null(math.nan)
+        array = array.fill_null(scalar(math.nan, array.type))
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type)) or array.null_count:
         return array.to_numpy(zero_copy_only=False)
     return np.from_dlpack(array)
+
+
+def scalar(value: float, kind: Any) -> Any:
+    """Return one number as a scalar of this Arrow type.
+
+    `pyarrow.scalar` loads pandas, where it is installed.
+    """
+    one = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.float64(value).tobytes())])
+    return one.cast(kind)[0]
+
+
+def arrow_mask(mask: Mask) -> Any:
+    """Return truth values as Arrow's, which `pyarrow.array` would load pandas for."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little").tobytes())
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
 
 
 def chunk_of_text(array: Any, wanted: Wanted) -> Chunk:
@@ -111,13 +126,13 @@ def _parsed(raw: Any) -> Any:
     numbers = _cast(raw)
     if numbers is None:
         trimmed = pc.ascii_trim(raw.view(pa.large_string()), characters=BLANKS).view(pa.large_binary())
-        looks = pc.fill_null(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"), False)
-        numbers = _cast(pc.if_else(looks, trimmed, pa.scalar(None, trimmed.type)))
+        looks = pc.fill_null(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"), scalar(0, pa.bool_()))
+        numbers = _cast(pc.if_else(looks, trimmed, pa.nulls(1, trimmed.type)[0]))
+        is_word = ~numpy_array(looks)
         if numbers is None:
-            looks, numbers = pa.array(np.zeros(len(raw), dtype=bool)), np.full(len(raw), np.nan)
-        words = np.flatnonzero(~numpy_array(looks))
+            is_word, numbers = np.ones(len(raw), dtype=bool), np.full(len(raw), np.nan)
         numbers = np.array(numbers)  # Arrow's memory is not ours to change
-        numbers[words] = [number_of(cell) for cell in raw.take(pa.array(words)).to_pylist()]
+        numbers[is_word] = [number_of(cell) for cell in raw.filter(arrow_mask(is_word)).to_pylist()]
     return numbers
 
 
@@ -130,7 +145,7 @@ def _cast(raw: Any) -> Any | None:
 
 
 def _coded(array: Any) -> Cells:
-    codes = numpy_array(array.indices.cast(pa.int64()).fill_null(-1))
+    codes = numpy_array(array.indices.cast(pa.int64()).fill_null(scalar(-1, pa.int64())))
     return Cells(array.dictionary.cast(pa.large_binary()).to_pylist(), codes)
 
 

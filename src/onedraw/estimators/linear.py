@@ -8,7 +8,8 @@ scaled to [−1, 1] by their declared ranges before the draw, so the certificate
 linear change of units.
 
 New rows are read like those of the fit: brought into the declared bounds, and what is not a number replaced by the
-middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
+middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``; a fit's may be drawn back to the level, and
+`summary` says by how much.
 """
 
 from __future__ import annotations
@@ -226,7 +227,7 @@ class LinearEstimator(RegressionEstimator):
         low, high = predictor.between(rows, level)
         if remark := predictor.why_not(low):
             warnings.warn(remark, NoInterval, stacklevel=3)
-        return Expected(predictor.at(rows), low, high)
+        return Expected(predictor.at(rows, as_estimated=True), low, high)
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(terms, 2): the interval of each coefficient and intercept, in the order and units of `summary`.

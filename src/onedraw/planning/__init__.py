@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .choice import Choice, Choices, Question, choices, choose
+    from .choice import Choice, Choices, Question, choices, rank_plans
     from .column_questions import (
         ColumnQuestion,
         CovarianceQuestion,
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS", "QUESTIONS", "Asked", "Choice", "Choices", "ColumnQuestion", "CovarianceQuestion", "FoundBounds", "Options", "Planned",
-    "QuantileQuestion", "Question", "Regression", "ask", "calibrate", "choices", "choose", "chosen_columns", "expected_error", "model_for", "plan",
-    "private_bounds", "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
+    "QuantileQuestion", "Question", "Regression", "ask", "calibrate", "choices", "chosen_columns", "expected_error", "model_for", "plan",
+    "private_bounds", "rank_plans", "simulated_error", "smallest_epsilon", "smallest_n", "table_for",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, {
-        "choice": ("Choice", "Choices", "Question", "choices", "choose"),
+        "choice": ("Choice", "Choices", "Question", "choices", "rank_plans"),
         "column_questions": ("ColumnQuestion", "CovarianceQuestion", "QuantileQuestion", "chosen_columns", "model_for", "table_for"),
         "expected_errors": ("expected_error", "simulated_error"),
         "options": ("KINDS", "QUESTIONS", "Options"),

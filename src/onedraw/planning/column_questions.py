@@ -44,9 +44,10 @@ from onedraw.privacy import ApproxDP, Promise
 from .choice import CANDIDATES, Choice, Choices, Question, Terms, ranked
 from .expected_errors import expected_error, why_selected
 from .options import CONDITIONS, GROUPED, QUESTIONS, RANKS
+from .rules import noise_is_surely_better
 
 ASKED_OF: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("sum", "variance", *RANKS), ("number", "count")),
+    **dict.fromkeys((*NumberTable.shown, *RANKS), ("number", "count")),
     "count": ("category", "binary"),
     **{family.kind: family.asked_of for family in FAMILIES},
 }
@@ -59,11 +60,6 @@ POSTERIORS = {type(mechanism).__name__.lower(): mechanism for mechanism in CANDI
 
 CENTERED = "centered"
 """The name of noise on a mean and then on squares about it."""
-
-SURELY_BETTER = 0.9
-"""Noise below this share of the sampling error beats every posterior draw, for 20 records and more."""
-
-FEWEST = 20
 
 FILLED = 1.0 / 3.0
 """The variance of a column that fills its declared range evenly, in half-ranges."""
@@ -104,8 +100,12 @@ class ColumnQuestion(Question):
             noisy = [] if self.table is None else [self._noise(terms)]
         except PromiseRefused as error:
             refused["noise"] = error
-        sure = self.posterior is not None and not terms.compare and terms.n >= FEWEST
-        if sure and noisy and noise_of(noisy[0].plan) < SURELY_BETTER * noisy[0].expected.sampling:
+        if (
+            noisy
+            and self.posterior is not None
+            and not terms.compare
+            and noise_is_surely_better(noise=noise_of(noisy[0].plan), sampling=noisy[0].expected.sampling, n=terms.n)
+        ):
             return _said(Choices(tuple(noisy), {}), "surely", terms.budget)
         if self.posterior is not None:
             try:
@@ -212,7 +212,7 @@ def table_for(
             labels = tuple(map(str, column.labels))
             second = labels[1] if column.role == "binary" and question != "histogram" else None
             return CategoryTable(labels, show=show, only=second if level is None else level, **groups)
-        case "mean" | "sum" | "variance" | "rate":
+        case _ if question in NumberTable.shown:
             lower, upper = column.ends
             return NumberTable(lower, upper, show=question, **groups)
         case _:  # ranks, and families without a table

@@ -113,7 +113,8 @@ class EngineStatement(_Part):
     platform: str | None = None
     device: str | None = None
     jax: str | None = None
-    """What kind of device computed, its maker's name for it, and the version of JAX; of several workers all computed alike."""
+    """What kind of device computed, its maker's name for it, and the version of JAX, if JAX did and not NumPy; of several workers all
+    computed alike."""
 
 
 class PrivateBoundsStatement(_Part):

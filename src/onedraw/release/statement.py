@@ -22,7 +22,7 @@ from onedraw.data import Date, Measure, Records, Schema
 from onedraw.data.sums import Local
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.models import ColumnQuantiles, ConjugateModel, Several
-from onedraw.models.compute import computed_on
+from onedraw.models.compute import arithmetic, computed_on
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
@@ -315,9 +315,15 @@ def date_words(name: str, stated: Mapping[str, str]) -> str:
 
 
 def describe(
-    plan: Plan, data: Any, notes: tuple[Assumption, ...] = (), dataset: str | None = None
+    plan: Plan, data: Any, notes: tuple[Assumption, ...] = (), dataset: str | None = None, *, in_numpy: bool = False
 ) -> parts.DataStatement:
-    """What is declared of the records, and in which units the responses of a pair (X, y) say they are measured."""
+    """Say what is declared of the records, in which units the responses of a pair (X, y) are measured, and what adds up.
+
+    Parameters
+    ----------
+    in_numpy : bool
+        Whether NumPy makes the sums over the records and not JAX.
+    """
     declared: dict[str, Any] = {}
     if isinstance(data, Records):
         schema = data.schema
@@ -336,8 +342,20 @@ def describe(
 
         engine = parts.EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
     elif not isinstance(plan.model, COUNTED):
-        engine = parts.EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
+        engine = parts.EngineStatement(
+            name=Local().name, version=_software()["onedraw"], parts=1, **_computed_on(in_numpy)
+        )
     return parts.DataStatement(dataset=dataset, notes=written, engine=engine, **declared)
+
+
+def reads_here(data: Any) -> bool:
+    """Return whether this process alone reads the records."""
+    return not isinstance(data, Records) or data.engine.described(data) is None
+
+
+def _computed_on(in_numpy: bool) -> dict[str, Any]:
+    with arithmetic(in_numpy=in_numpy):
+        return computed_on()
 
 
 def statement_of(certificate: Certificate, plan: Plan) -> Statement:

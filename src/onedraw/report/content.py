@@ -297,7 +297,8 @@ def how_made(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
     engine = certificate.data.engine
     if engine is not None:  # where compiled code read the records, in certificates that say so
         parts = f" {engine.version}, {engine.parts} parts" if engine.digest else ""
-        device = f", on {engine.device} ({engine.platform}), JAX {engine.jax}" if engine.device else ""
+        library = f"JAX {engine.jax}" if engine.jax else "NumPy"
+        device = f", on {engine.device} ({engine.platform}), {library}" if engine.device else ""
         facts.append(("Computed in", f"{engine.name}{parts}{device}"))
     return [(name, shortened(value)) for name, value in facts]
 

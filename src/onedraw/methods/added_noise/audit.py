@@ -289,10 +289,7 @@ TABLES = {
     "histogram": CategoryTable(("a", "b", "c"), show="shares"),
     "count": CategoryTable(("a", "b", "c")),
     "cross-table": CategoryTable(("no", "yes"), by=("group",), groups=(("x", "y", "z"),)),
-    "mean": NumberTable(0.0, 1.0),
-    "sum": NumberTable(0.0, 1.0, show="sum"),
-    "variance": NumberTable(0.0, 1.0, show="variance"),
-    "rate": NumberTable(0.0, 2.0, show="rate"),
+    **{show: NumberTable(0.0, 1.0 if show != "rate" else 2.0, show=show) for show in NumberTable.shown},
     "magnitudes": MagnitudeTable(("a", "b")),
     "mean-by-group": NumberTable(0.0, 1.0, by=("group",), groups=(("x", "y"),)),
 }
