@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         DPSum,
         DPVariance,
         choose,
+        describe,
         evaluate,
     )
     from onedraw.ledger import Ledger
@@ -122,7 +123,7 @@ __all__ = [
     "DPQuantile", "DPQuantileRegressor", "DPRate", "DPSum", "DPVariance", "DatabaseTable", "Diffused", "Direct",
     "ExponentialQuantiles", "Gaussian", "GaussianDP", "Gibbs", "Guarantee", "Ledger", "Measured", "NoisyGradient",
     "NormalInverseGamma", "PerturbedMode", "Plan", "PureDP", "Records", "Release", "RenyiDP", "Schema",
-    "__version__", "audit", "baselines", "calibrate", "choose", "compose", "data", "errors", "estimators",
+    "__version__", "audit", "baselines", "calibrate", "choose", "compose", "data", "describe", "errors", "estimators",
     "evaluate", "ledger", "load", "methods", "models", "plan", "planning", "privacy", "private_bounds", "read", "release",
     "report", "samplers", "verify",
 ]  # fmt: skip

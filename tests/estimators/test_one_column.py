@@ -180,9 +180,9 @@ def test_an_interval_of_a_count_can_be_about_the_population():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"by": ["sex"]}, "by names one or two columns"),
+        ({"by": ["sex"]}, "by names one to three columns"),
         ({"by": {"sex": ["F"]}}, "at least two different"),
-        ({"by": {"a": [1, 2], "b": [1, 2], "c": [1, 2]}}, "by names one or two columns"),
+        ({"by": {"a": [1, 2], "b": [1, 2], "c": [1, 2], "d": [1, 2]}}, "by names one to three columns"),
         ({"by": {"ward": ["F", "M"]}}, "lacks 'ward'"),
         ({"group_sizes": [1, 2]}, "by names none"),
         ({"mechanism": "magic"}, "magic"),

@@ -35,7 +35,7 @@ LEAST = 0.98
 MOST = 1.03
 """The same the other way round."""
 
-DERIVED = {"Candidates", "KNG", "DPSGD", "DPSGLD"}
+DERIVED = {"Candidates", "KNG", "DPSGD", "DPSGLD", "Together"}
 """Mechanisms some of whose numbers follow from the budget: plans for another budget may be refused, whatever k is."""
 
 AT_THE_RUN = {"AdaOPS"}

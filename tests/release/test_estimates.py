@@ -8,7 +8,7 @@ import onedraw as od
 from onedraw.data import Category, Number, Schema
 from onedraw.methods import PerturbedMode
 from onedraw.models import Logistic, Softmax
-from onedraw.release.estimates import joint_tests
+from onedraw.release.estimates import Estimate, Estimates, Joint, joint_tests
 
 SCHEMA = Schema(
     columns={
@@ -42,3 +42,17 @@ def test_category_is_tested_once_for_each_class():
 @pytest.mark.parametrize("options", [{"mechanism": od.Gibbs()}, {"informed": False}])
 def test_release_without_standard_errors_has_no_joint_test(options):
     assert joint_of(Logistic(4, data_norm=1.0, prior=od.Gaussian(scale=1.0)), **options) == ()
+
+
+def test_a_summary_has_html_and_latex_views_of_its_words():
+    rows = [Estimate("wage_in_%", "a<b", 1.5, 1.0, 2.0, 0.2, 0.1, 0.0004), Estimate("age", "", 2.0)]
+    table = Estimates(rows, level=0.95, joint=[Joint("ward", "", 7.0, 2, 0.03)], remarks=["One & two."])
+    page, text = table._repr_html_(), table.to_latex()
+    assert page == table.to_html()
+    assert "a&lt;b" in page
+    assert "<td>1 to 2</td>" in page
+    assert "One &amp; two." in page
+    assert r"wage\_in\_\% & a$<$b & 1.5 & 1 to 2" in text
+    assert r"One \& two." in text
+    assert text.count(r"\\") == 4
+    assert r"\begin{tabular}{lrrrrr}" in text

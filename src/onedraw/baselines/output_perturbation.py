@@ -22,13 +22,12 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.methods.added_noise.run import laplace_steps
 from onedraw.methods.stages import LARGEST_KAPPA, MARGIN, MOST_STEPS, UNLIKE, discrete_mu
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.numbers import fraction_up, root_up
-from onedraw.samplers.noise import Noise, measurement
+from onedraw.samplers.noise import Noise, laplace_steps, measurement
 from onedraw.samplers.randomness import BOTH, OPENDP, OPERATING_SYSTEM, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
 

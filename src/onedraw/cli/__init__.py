@@ -14,7 +14,7 @@ from typing import Any
 import typer
 import typer.core
 
-from . import audit, choose, demo, evaluate, ledger, plan, predict, release, reproduce, schema
+from . import audit, choose, demo, describe, evaluate, ledger, plan, predict, release, reproduce, schema
 
 
 class Command(typer.core.TyperCommand):
@@ -49,6 +49,7 @@ application.command("demo", cls=Command)(demo.demo)
 application.add_typer(schema.group, name="schema")
 application.command("plan", cls=Command)(plan.plan)
 application.command("release", cls=Command)(release.release)
+application.command("describe", cls=Command)(describe.describe)
 application.command("predict", cls=Command)(predict.predict)
 application.command("evaluate", cls=Command)(evaluate.evaluate)
 application.command("choose", cls=Command)(choose.choose)

@@ -79,19 +79,23 @@ def release(
 
 def document(result: Any, planned: Planned, found: Estimates) -> dict[str, Any]:
     """The certificate, and what was computed from it."""
+    from onedraw.release.estimates import comparison_of
+
     joint = [row._asdict() | {"statistic": known(row.statistic), "p_value": known(row.p_value)} for row in found.joint]
     certificate: dict[str, Any] = result.certificate.model_dump(mode="json")
+    comparison = comparison_of(result.certificate, result.plan, LEVEL)
     return certificate | {
         "why": planned.choices.why, "estimates": found.to_dicts(), "categories": joint, "level": LEVEL,
         "why_no_interval": found.reason,
         **({"estimand": found.estimand, "dependence": found.dependence} if found.estimand else {}),
+        **({"comparison": comparison.to_dict()} if comparison is not None else {}),
         **({"note": found.note} if found.estimand or found.note else {}),
     }  # fmt: skip
 
 
 def show(result: Any, planned: Planned, found: Estimates) -> None:
     from onedraw.models import Network
-    from onedraw.release.estimates import about_lines
+    from onedraw.release.estimates import about_lines, comparison_of
 
     certificate, timing = result.certificate, result.certificate.timing
     show_lines(certificate.sentence, *([timing.sentence] if timing is not None and timing.work else []))
@@ -109,6 +113,9 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
     )
     if spread is not None:
         show_lines(str(spread))
+    comparison = comparison_of(certificate, result.plan, LEVEL)
+    if comparison is not None:
+        show_lines(*str(comparison).splitlines())
     if planned.choices.why:
         show_lines(f"Method: {planned.choices.why}")
     if not found.given and planned.choices.expectation:

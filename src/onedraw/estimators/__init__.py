@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .base import FewRecords, NoInterval, NotCovered
     from .classification import DPLinearSVC, DPLogisticRegression
     from .covariance import DPCovariance
+    from .describing import Description, describe
     from .evaluating import Chosen, Evaluation, choose, evaluate
     from .linear import Expected
     from .networks import DPMLPClassifier, DPMLPRegressor
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Chosen", "DPCount", "DPCovariance", "DPHistogram", "DPLinearRegression", "DPLinearSVC", "DPLogisticRegression",
     "DPMLPClassifier", "DPMLPRegressor", "DPMean", "DPPoissonRegressor", "DPProportion", "DPQuantile",
-    "DPQuantileRegressor", "DPRate", "DPSum", "DPVariance", "Estimate", "Estimates", "Evaluation", "Expected",
-    "FewRecords", "NoInterval", "NotCovered", "choose", "evaluate",
+    "DPQuantileRegressor", "DPRate", "DPSum", "DPVariance", "Description", "Estimate", "Estimates", "Evaluation", "Expected",
+    "FewRecords", "NoInterval", "NotCovered", "choose", "describe", "evaluate",
 ]  # fmt: skip
 
 # file → the names that are public at the top of the package; and those that are so here
@@ -38,10 +39,12 @@ PUBLIC = {
     "statistics": ("DPProportion", "DPHistogram", "DPCount", "DPMean", "DPSum", "DPVariance", "DPRate", "DPQuantile"),
     "covariance": ("DPCovariance",),
     "evaluating": ("evaluate", "choose"),
+    "describing": ("describe",),
 }
 _BESIDES = {
     "base": ("FewRecords", "NoInterval", "NotCovered", "Estimate", "Estimates"),
     "evaluating": ("Chosen", "Evaluation"),
+    "describing": ("Description",),
     "linear": ("Expected",),
 }
 

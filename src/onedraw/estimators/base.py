@@ -38,6 +38,7 @@ from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.methods import Plan
+from onedraw.methods.comparisons import Comparison
 from onedraw.models.batches import column_chunks
 from onedraw.plain_text import shown_place
 from onedraw.planning import Choices
@@ -272,6 +273,11 @@ class PrivateEstimator(KnownParameters, BaseEstimator, abc.ABC):
         """The estimates with their intervals, labelled, in the columns' own units; ``pandas.DataFrame`` takes it."""
         check_is_fitted(self)
         return self.release_.summary(level)
+
+    def compare(self, level: float = 0.95) -> Comparison:
+        """Differences between the groups of ``by``, with intervals and tests, and one test of all groups or of a cross table."""
+        check_is_fitted(self)
+        return self.release_.compare(level)
 
     def report(self, path: FileName, level: float = 0.95, *, ledger: Any = None, overwrite: bool = False) -> Path:
         """Write what was released and promised as one HTML page; ``ledger`` adds what is spent and left."""

@@ -31,6 +31,7 @@ from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import ConjugateModel, Grouped, Table
 from onedraw.models.batches import column_chunks
+from onedraw.models.tables.table import MOST_GROUPINGS
 from onedraw.planning import Choices, ColumnQuestion
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
@@ -203,9 +204,9 @@ def declared_by(estimator: Any) -> dict[str, tuple[Any, ...]]:
         if estimator.group_sizes is not None:
             raise InvalidModel("group_sizes is about groups, but by names none. Pass by={column: [group, …]}.")
         return {}
-    if not isinstance(by, Mapping) or not 1 <= len(by) <= 2:
+    if not isinstance(by, Mapping) or not 1 <= len(by) <= MOST_GROUPINGS:
         raise InvalidModel(
-            "by names one or two columns with all groups there can be, by={'sex': ['F', 'M']}; groups are never read from the "
+            "by names one to three columns with all groups there can be, by={'sex': ['F', 'M']}; groups are never read from the "
             f"records. Got a {type(by).__name__}."
         )
     return {str(name): tuple(declared_classes(groups, "by").tolist()) for name, groups in by.items()}

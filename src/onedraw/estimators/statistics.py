@@ -5,7 +5,7 @@ and spikes as they are."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from onedraw.privacy import Promise
 
 from .base import Labels, Numbers, Range, cached, is_number
 from .classification import declared_classes
-from .one_column import ColumnEstimator, PosteriorEstimator, TableEstimator, declared_range
+from .one_column import ColumnEstimator, PosteriorEstimator, TableEstimator, declared_groups_of, declared_range
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -34,12 +34,12 @@ class DPProportion(PosteriorEstimator):
     public ends: ``DPProportion(epsilon=1.0, between=(18, 30)).fit(ages)``.
 
     Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
-    `DPLogisticRegression`; ``classes``, the second of which is counted, or ``between`` = (low, high) with both ends
-    included and None for an open one; ``mechanism``: "auto" takes plain noise ("laplace", "gaussian") or a draw from a
+    `DPLogisticRegression`; ``classes``, the second of which is counted, or of more than two the one named by ``level``; or
+    ``between`` = (low, high) with both ends included and None for an open one; ``mechanism``: "auto" takes plain noise ("laplace", "gaussian") or a draw from a
     posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less; ``prior`` = (a, b) of a
     Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
 
-    ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one or two columns with declared levels; then `fit`
+    ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one to three columns with declared levels; then `fit`
     takes a frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and
     the groups' numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``)
     as public.
@@ -53,19 +53,32 @@ class DPProportion(PosteriorEstimator):
     _family: ClassVar[type[models.ConjugateModel] | None] = models.BetaBernoulli
 
     classes: Labels | None = None
+    level: Any = None
     between: Sequence[float | None] | None = None
 
     def _labels(self) -> tuple[Any, ...]:
         labels = tuple(declared_classes(self.classes, of=type(self).__name__).tolist())
-        if len(labels) != 2:
-            raise InvalidModel(f"A proportion is of two classes, got {len(labels)}. Use DPHistogram for more.")
+        if len(labels) != 2 and self.level is None:
+            raise InvalidModel(
+                f"A proportion is of two classes, got {len(labels)}. Name the one that is counted, level=…, or use DPHistogram for all."
+            )
         return labels
+
+    def _posterior(self, budget: Promise, n: int) -> models.ConjugateModel | None:
+        if self.level is None:
+            return super()._posterior(budget, n)
+        if self.prior is not None:
+            raise InvalidModel("A prior is for a draw of the second of two classes. Leave out level or prior.")
+        return None
 
     def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
         if self.between is not None:
+            if self.level is not None:
+                raise InvalidModel("level names one of the classes, and between has none. Leave it out.")
             return models.CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
         labels = self._declared().labels
-        return models.CategoryTable(labels, show="shares", only=labels[1], **groups)
+        counted = labels[1] if self.level is None else str(self.level)
+        return models.CategoryTable(labels, show="shares", only=counted, **groups)
 
     def _keep(self, centre: Array) -> None:
         self.proportion_ = self._of_groups(centre)
@@ -286,11 +299,13 @@ class DPQuantile(ColumnEstimator):
     ``DPQuantile(epsilon=1.0, quantiles=[0.25, 0.5, 0.75], bounds=(0, 100)).fit(column).quantiles_``
 
     Parameters: ``epsilon``, ``delta``, ``accept``, ``check``, ``ledger``, ``dataset``, ``random_state`` as in
-    `DPLogisticRegression`; ``quantiles``, one level or several, each between 0 and 1; ``step``, what the column is
+    `DPLogisticRegression`; ``by`` as in `DPProportion`: the quantiles of each group, whose sizes are released too;
+    ``quantiles``, one level or several, each between 0 and 1; ``step``, what the column is
     rounded to (1 for whole numbers), by default a round number of about a ten-millionth of the range; ``interval``, the
     level of intervals that are released within the same spend, or None: then all of it goes to the quantiles.
 
-    Attributes: ``quantiles_`` (in the order of ``levels_``), ``levels_``, ``iqr_`` (NaN unless both quartiles were
+    Attributes: ``quantiles_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``, and ``records_``,
+    the groups' released sizes), ``levels_``, ``iqr_`` (NaN unless both quartiles were
     asked for) and ``iqr_interval_`` (low, high, level: 0.9 where ``interval`` is 0.95, because both quartiles have to
     be covered), ``rank_error_`` (expected, from public numbers, as a share of the records), and those of `DPProportion`.
     """
@@ -301,13 +316,15 @@ class DPQuantile(ColumnEstimator):
     bounds: Range | None = None
     step: float | None = None
     interval: float | None = 0.95
+    by: Mapping[str, Labels] | None = None
 
     def _model(self, n: int, budget: Promise) -> models.ColumnQuantiles:
         low, high = declared_range(self)
+        groups = {name: part for name, part in declared_groups_of(self).items() if name != "sizes"}
         levels: Any = [self.quantiles] if is_number(self.quantiles) else self.quantiles
         if isinstance(levels, str) or not hasattr(levels, "__iter__"):
             raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
-        return models.ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
+        return models.ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval, **groups)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         self._accepted()
@@ -316,8 +333,13 @@ class DPQuantile(ColumnEstimator):
 
     def _keep(self, centre: Array) -> None:
         plan = self.choice_.best
-        self.levels_, self.quantiles_ = np.array(plan.model.levels), centre
+        self.levels_ = np.array(plan.model.levels)
         self.rank_error_ = np.array(plan.mechanism.rank_errors(plan))
+        if self.groups_:
+            size = len(self.groups_) * len(self.levels_)
+            self.quantiles_, self.records_ = centre[:size].reshape(len(self.groups_), -1), centre[size:]
+            return
+        self.quantiles_ = centre
         draw = self.certificate_.draw
         spread = plan.mechanism.inter_quartile_range(plan, draw.values[0], draw.stages)
         self.iqr_ = np.nan if spread is None else spread.value
@@ -328,4 +350,5 @@ class DPQuantile(ColumnEstimator):
         """Why there is no interval; empty if there is one."""
         check_is_fitted(self)
         plan = self.choice_.best
-        return "" if self.certificate_.draw.stages is not None else plan.mechanism.why_no_ends(plan)
+        given = not self.groups_ and self.certificate_.draw.stages is not None
+        return "" if given else str(plan.mechanism.why_no_ends(plan))

@@ -14,6 +14,7 @@
 | `added_noise` | counts, sums, means, shares and tables with noise | |
 | `moments` | means, variances and correlations together | |
 | `quantiles` | quantiles, selected by rank | |
+| `together` | several tables and quantiles of one data set | |
 | `model_choice` | one of several settings, selected by loss | |
 
 `draws` has what draws of a posterior say of their own uncertainty; the other files serve several methods.
@@ -36,8 +37,10 @@ from onedraw.methods.moments.mechanism import Moments
 from onedraw.methods.perturbed_mode.mechanism import PerturbedMode
 from onedraw.methods.private_chain.barker_path import BarkerPath
 from onedraw.methods.private_chain.mechanism import PrivateChain
+from onedraw.methods.quantiles.groups import GroupQuantiles
 from onedraw.methods.quantiles.mechanism import ExponentialQuantiles
 from onedraw.methods.stored_plans import plan_from_dict
+from onedraw.methods.together.mechanism import Together
 from onedraw.on_demand import names_on_demand
 from onedraw.plans import Plan, Request
 
@@ -48,9 +51,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AddedNoise", "AveragedSteps", "BarkerPath", "BetaDivergence", "Candidates", "CenteredNoise", "ClippedGradients", "Concentrated",
     "Diffused", "Direct",
-    "ExponentialChoice", "ExponentialQuantiles", "FitMechanism", "Gibbs", "Measured", "Mechanism", "Moments",
+    "ExponentialChoice", "ExponentialQuantiles", "FitMechanism", "Gibbs", "GroupQuantiles", "Measured", "Mechanism", "Moments",
     "NoisyGradient",
-    "PerturbedMode", "Plan", "PrivateChain", "Request", "Scaling", "calibrate", "plan_from_dict", "posterior_promise",
+    "PerturbedMode", "Plan", "PrivateChain", "Request", "Scaling", "Together", "calibrate", "plan_from_dict", "posterior_promise",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # what only regressions need is loaded by the first question about one

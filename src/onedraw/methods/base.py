@@ -25,6 +25,7 @@ from .intervals import Interval, Published, Spread
 
 if TYPE_CHECKING:
     from onedraw.audit.cases.case import Case
+    from onedraw.methods.comparisons import GroupTest, Scores
     from onedraw.models.moments.result import MomentsResult
     from onedraw.models.normal_estimates import NormalEstimates
 
@@ -204,6 +205,14 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
 
     def pick_shares(self, plan: Plan) -> list[float] | None:
         """Return how much each pick counts in the weighted mean that a draw is; None for a draw of another kind."""
+        return None
+
+    def scores(self, plan: Plan, published: Published) -> Scores | None:
+        """Return by what groups are compared; None for a release without groups, or one that gives no comparison."""
+        return None
+
+    def independence(self, plan: Plan, published: Published) -> GroupTest | None:
+        """Return the test that a cross table's rows and columns are independent; None for a release of another kind."""
         return None
 
     # What to say of a plan.

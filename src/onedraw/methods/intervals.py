@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | several draws of a regression | `draws/replicated` | their spread, calibrated by the law of a draw (`draws/law`) on public designs (`models.design`) |
 | one draw of a conjugate posterior | `draws/replicated` | the draw's law, inverted by the family (`models.conjugate.family`) |
-| sums with plain noise | `added_noise/intervals` | the noise's law (`added_noise/noise_law`) |
+| sums with plain noise | `added_noise/intervals` | the noise's law (`noise_law`) |
 | squares about a released mean | `added_noise/variance_intervals` | the noise's law, and the most variable distribution that the numbers allow |
 | quantiles | `quantiles/intervals` | ends released with them |
 | counts of scores | `release.evaluations` | a parametric bootstrap |

@@ -48,6 +48,7 @@ from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian, NormalInverseGamma
 from .responses import Clamped, Response
 from .row_model import Encoded
+from .several import Several
 from .sums.clamped_sums import Summary
 from .tables.category_table import CategoryTable
 from .tables.column_quantiles import ColumnQuantiles
@@ -63,7 +64,7 @@ __all__ = [
     "GaussianMean", "GaussianRegression", "GibbsTarget", "Grouped", "Hinge", "HuberRegression", "HuberisedHinge", "Law",
     "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "MagnitudeTable", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
-    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Response", "Softmax", "StudentTRegression",
+    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Response", "Several", "Softmax", "StudentTRegression",
     "Summary", "Table", "distributions", "from_numpyro", "likelihoods", "register_density",
     "register_loss", "register_numpyro", "register_predictor", "schema_features",
 ]  # fmt: skip

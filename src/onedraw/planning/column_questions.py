@@ -6,7 +6,7 @@ schema, n and the budget, never of a record.
 
 | question | column | table | model and default prior |
 | --- | --- | --- | --- |
-| proportion | binary | share of the second level | Beta–Bernoulli, Beta(1, 1), uniform |
+| proportion | binary; any category with ``level`` | share of the second level, or of ``level`` | Beta–Bernoulli, Beta(1, 1), uniform |
 | histogram | category, binary | shares of all levels | Dirichlet–Categorical, one pseudo-record per level |
 | count | category, binary | counts of all levels, of the second, or of ``level`` | none |
 | count, proportion with ``between`` | number, count | the count or share of records within | none |
@@ -32,7 +32,7 @@ from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidModel, InvalidSchema, PromiseRefused, WrongCall
-from onedraw.methods import AddedNoise, CenteredNoise, ExponentialQuantiles, Moments
+from onedraw.methods import AddedNoise, CenteredNoise, ExponentialQuantiles, GroupQuantiles, Moments
 from onedraw.methods.expectation import Expectation
 from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, ConjugateModel, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
@@ -199,8 +199,11 @@ def table_for(
     between: Sequence[float] | None = None,
 ) -> CategoryTable | NumberTable | None:  # fmt: skip
     """The table that answers ``question`` about column ``target``, in the groups of the columns ``by``; None for durations and ranks."""
-    column = column_for(schema, target, question, numeric=between is not None)
-    groups = _grouping(schema, target, by, question)
+    if question == "proportion" and level is not None:
+        column = column_for(schema, target, "count")  # of any category
+    else:
+        column = column_for(schema, target, question, numeric=between is not None)
+    groups = grouping(schema, target, by, question)
     show = "counts" if question == "count" else "shares"
     if between is not None:
         return CategoryTable(**_condition(column, target, level, between), show=show, **groups)
@@ -231,8 +234,8 @@ def _condition(column: Any, target: str, level: str | None, between: Sequence[fl
     return asked
 
 
-def _grouping(schema: Schema, target: str, by: Sequence[str], question: str) -> dict[str, Any]:
-    """The declared groups: levels of one or two category or binary columns."""
+def grouping(schema: Schema, target: str, by: Sequence[str], question: str) -> dict[str, Any]:
+    """The declared groups: levels of one to three category or binary columns."""
     if by and question not in GROUPED:
         raise InvalidModel(f"A {question} is not given by groups. Ask for a {', '.join(GROUPED)}.")
     levels = []
@@ -265,9 +268,11 @@ class QuantileQuestion(Question):
     model: ColumnQuantiles
 
     def _choices(self, terms: Terms) -> Choices:
-        if terms.mechanism not in ("auto", "exponentialquantiles"):
-            raise WrongCall(f"No mechanism is called {terms.mechanism!r}. Choose one of: exponentialquantiles, auto.")
-        found = ranked(self.model, terms, (ExponentialQuantiles(),))
+        mechanism = GroupQuantiles() if self.model.by else ExponentialQuantiles()
+        name = type(mechanism).__name__.lower()
+        if terms.mechanism not in ("auto", name):
+            raise WrongCall(f"No mechanism is called {terms.mechanism!r}. Choose one of: {name}, auto.")
+        found = ranked(self.model, terms, (mechanism,))
         return replace(found, why=why_selected(found.best))
 
 
@@ -276,13 +281,16 @@ def _is_whole(column: Any) -> bool:
     return column.kind == "count" or (column.kind == "date" and not column.has_time)
 
 
-def quantile_model(column: Any, question: str, levels: Any, interval: float | None) -> ColumnQuantiles:
-    """Quantiles of a column in its declared range; counts on whole numbers."""
+def quantile_model(
+    column: Any, question: str, levels: Any, interval: float | None, by: tuple[str, ...] = (),
+    groups: tuple[tuple[str, ...], ...] = (),
+) -> ColumnQuantiles:  # fmt: skip
+    """Quantiles of a column in its declared range, as a whole or within groups; counts on whole numbers."""
     if question == "median" and levels is not None and tuple(levels) != (0.5,):
         raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
     (lower, upper), step = column.ends, 1.0 if _is_whole(column) else None
-    return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval)
+    return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval, by=by, groups=groups)
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,10 @@ def why_selected(plan: Plan) -> str:
     """What to expect, in a sentence, from public numbers."""
     levels, selecting = plan.model.levels, plan.mechanism.rank_errors(plan)
     level, error = max(zip(levels, selecting, strict=True), key=lambda pair: pair[1])
-    sampling = (level * (1.0 - level) / plan.n) ** 0.5
+    sampling = (level * (1.0 - level) * plan.model.cells / plan.n) ** 0.5
+    records = f"records of one of {plan.model.cells} groups of equal size" if plan.model.by else "records"
     return (
-        f"selection by rank. Expected error of the rank of the {level:g}-quantile: {100 * error:.2g} % of the records from the "
+        f"selection by rank. Expected error of the rank of the {level:g}-quantile: {100 * error:.2g} % of the {records} from the "
         f"selection, {100 * sampling:.2g} % from sampling. Decided from public numbers, before any record was read."
     )
 

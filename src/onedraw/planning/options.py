@@ -24,7 +24,7 @@ RANKS = ("median", "quantiles")
 CONDITIONS = ("count", "proportion")
 """Questions that can be about a public condition on a number."""
 
-GROUPED = ("count", "histogram", "proportion", "mean", "sum", "variance", "rate")
+GROUPED = ("count", "histogram", "proportion", "mean", "sum", "variance", "rate", "median", "quantiles")
 
 CLASSIFICATIONS = ("logistic", "softmax", "svc", "network-classifier")
 RESIDUALS = ("linear", "huber", "quantile", "network-regressor")
@@ -119,10 +119,10 @@ class Options(RegressionOptions):
         None, "Of one column: the public prior's numbers, comma-separated.", of=POSTERIOR, list_of="1,1"
     )
     by: Sequence[str] = option(
-        (), "Of one column: within the groups of one or two categories.", of=GROUPED, metavar="COLUMN[,COLUMN]",
+        (), "Of one column: within the groups of one to three categories.", of=GROUPED, metavar="COLUMN[,COLUMN…]",
         list_of="sex,ward",
     )  # fmt: skip
-    level: str | None = option(None, "Of a count: the level that is counted.", of=("count",))
+    level: str | None = option(None, "Of a count or proportion: the level that is counted.", of=("count", "proportion"))
     between: Sequence[float] | None = option(
         None, "Of a count or proportion of a number: who is counted, the ends too; inf is an open end.", of=CONDITIONS,
         metavar="LOW,HIGH", list_of="18,30",

@@ -267,15 +267,29 @@ def ask(schema: Schema, target: str | None, model: str, options: Options = NOTHI
 
 
 def _one_column(schema: Schema, target: str, model: str, options: Options) -> Asked:
-    from .column_questions import ColumnQuestion, QuantileQuestion, column_for, model_for, quantile_model, table_for
+    from .column_questions import (
+        ColumnQuestion,
+        QuantileQuestion,
+        column_for,
+        grouping,
+        model_for,
+        quantile_model,
+        table_for,
+    )
 
     check_belongs(options, model)
     by, prior, between = tuple(options.by), options.prior, options.between
     if model in RANKS:
         levels, interval = options.quantiles, LEVEL if options.interval else None
-        column = column_for(schema, target, model)
-        return Asked(schema, target, model, QuantileQuestion(quantile_model(column, model, levels, interval)))
+        column, groups = column_for(schema, target, model), grouping(schema, target, by, model)
+        return Asked(
+            schema, target, model, QuantileQuestion(quantile_model(column, model, levels, interval, **groups)), by
+        )
     table = table_for(schema, target, question=model, by=by, level=options.level, between=between)
+    # one level of a category has no Beta prior
+    several = model == "proportion" and between is None and len(getattr(table, "levels", ())) > 2
+    if prior is not None and several:
+        raise WrongCall("--prior is for a share of one of two levels. Leave it out.")
     if prior is not None and (by or between is not None):
         what = "by groups" if by else "between two numbers"
         raise WrongCall(f"--prior is for draws from a posterior; a {model} {what} has none. Leave it out.")
@@ -283,6 +297,7 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
     def posterior(n: int, budget: Promise) -> Any:
         return model_for(schema, target, question=model, n=n, budget=budget, prior=prior)
 
-    drawn = None if model not in POSTERIOR or by or between is not None else posterior
+    drawn = None if model not in POSTERIOR or by or between is not None or options.level is not None else posterior
     where = str(getattr(table, "only", "")) if between is not None else ""
+    where = f"at {options.level}" if options.level is not None else where
     return Asked(schema, target, model, ColumnQuestion(table if prior is None else None, drawn), by, where)

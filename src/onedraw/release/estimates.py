@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from itertools import compress
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 from onedraw.arrays import Array
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.methods.base import Posterior
+from onedraw.methods.comparisons import Comparison
 from onedraw.methods.draws.path_start import SLOW
 from onedraw.methods.fits import why_fit_refused
 from onedraw.methods.intervals import Interval, Published
@@ -36,6 +38,7 @@ from .base_levels import compare_with_commonest, terms_of
 from .certificate import Certificate
 from .dates import DayScale, scales_of
 from .statement import sentence_of
+from .tables import latex
 
 IN_DAYS = "Dates are shown as dates; standard errors and the numbers behind them are in days."
 
@@ -199,7 +202,40 @@ class Estimates(tuple[Estimate, ...]):
             return "–"
         return f"{'≥ ' if self.least and self.least[place] else ''}{write(part)}"
 
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        head, *rows = self._lines()
+        body = "".join(
+            "<tr>" + "".join(f"<{'td' if place else 'th'}>{escape(word)}</{'td' if place else 'th'}>" for place, word in enumerate(row)) + "</tr>"
+            for row in rows
+        )  # fmt: skip
+        top = "".join(f"<th>{escape(word)}</th>" for word in head)
+        notes = "".join(
+            f"<p>{escape(line)}</p>"
+            for line in (*map(str, self.joint), *([IN_DAYS] if self.days else []), *self.remarks)
+        )
+        return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+    def to_html(self) -> str:
+        """Return the table as HTML."""
+        return self._repr_html_()
+
+    def to_latex(self) -> str:
+        """Return the table as a LaTeX ``tabular`` with the rules of the package booktabs; what belongs beside it is a last row."""
+        head, *rows = self._lines()
+        note = " ".join(map(str, (*self.joint, *([IN_DAYS] if self.days else []), *self.remarks)))
+        return latex(head, [(False, row) for row in rows], note=note)
+
     def __str__(self) -> str:
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join([*table, *map(str, self.joint), *([IN_DAYS] if self.days else []), *self.remarks])
+
+    __repr__ = __str__
+
+    def _lines(self) -> list[list[str]]:
+        """The head, and the words of each row."""
         shown = (True, any(row.label for row in self), True, True, self.tested, bool(self.estimand), self.tested)
         lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "privacy part", "p"]]
         for place, row in enumerate(self):
@@ -209,12 +245,7 @@ class Estimates(tuple[Estimate, ...]):
             p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
             part = self.privacy_words(place)
             lines.append([row.term, row.label, estimate, between, error, part, p_value])
-        lines = [list(compress(line, shown)) for line in lines]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-        return "\n".join([*table, *map(str, self.joint), *([IN_DAYS] if self.days else []), *self.remarks])
-
-    __repr__ = __str__
+        return [list(compress(line, shown)) for line in lines]
 
 
 def p_words(value: float) -> str:
@@ -329,6 +360,20 @@ def published_of(certificate: Certificate, plan: Plan) -> Published:
     units = column_units(certificate, plan.model)
     values = np.array(draw.values, dtype=np.float64)
     return Published(values, draw.stages, certificate.lattice, *units, tuple(draw.names))
+
+
+def comparison_of(certificate: Certificate, plan: Plan, level: float = 0.95) -> Comparison | None:
+    """Return the differences between the groups of a release and the tests of them; None where there are no groups to compare.
+
+    A cross table with several levels has one test, that rows and columns are independent."""
+    if certificate.draw.stages is None:
+        return None
+    level, published = confidence_level(level), published_of(certificate, plan)
+    scores, table = plan.mechanism.scores(plan, published), plan.mechanism.independence(plan, published)
+    if scores is not None:
+        found: Comparison = scores.compare(level)
+        return found
+    return None if table is None else Comparison(certificate.draw.quantity, level, (), table)
 
 
 def posterior_of(certificate: Certificate, plan: Plan) -> Posterior | None:

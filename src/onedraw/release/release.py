@@ -30,7 +30,7 @@ from onedraw.data import Records
 from onedraw.errors import CountMismatch, PromiseRefused, WrongCall
 from onedraw.ledger import Account, Ledger, Reservation
 from onedraw.ledger.events import GENESIS
-from onedraw.models import BetaTarget, ConvexModel, Table
+from onedraw.models import BetaTarget, ConvexModel
 from onedraw.models.compute import arithmetic
 from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
@@ -252,7 +252,7 @@ def check_data(plan: Plan, sampler: Sampler, data: Any, padding: Padding | None)
         check_unit(plan, data.schema)
         # a damaged file is noticed now, if it is short; in a long one the draw meets it, and can be resumed
         whole = data.target is None or not isinstance(plan.model, COUNTED)
-        by = plan.model.by if isinstance(plan.model, Table) else ()
+        by = getattr(plan.model, "by", ())
         data.check_whole(None if whole else [str(data.target), *by])
 
 

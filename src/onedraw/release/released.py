@@ -20,6 +20,7 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.data import Schema
 from onedraw.errors import WrongCall
+from onedraw.methods.comparisons import Comparison
 from onedraw.models import Gaussian
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.normal_estimates import NormalEstimates
@@ -28,6 +29,7 @@ from onedraw.plans import Plan
 
 from . import estimates
 from .certificate import Certificate, read_certificate, rebuild_plan
+from .description import TableOne, table_one
 from .files import check_writable, write_whole
 from .predictions import Predictions, Predictor
 from .statement import sentence_of
@@ -110,6 +112,21 @@ class Release:
         declared: if few records have that one, all its category's coefficients are uncertain. It costs nothing.
         """
         return estimates.estimates_of(self.certificate, self.plan, level, base=base)
+
+    def compare(self, level: float = 0.95) -> Comparison:
+        """Return the differences between released groups with intervals and tests, and one test of all groups together, or the test
+        of a cross table. It costs nothing. `WrongCall` for a release without groups."""
+        found = estimates.comparison_of(self.certificate, self.plan, level)
+        if found is None:
+            raise WrongCall(
+                f"This release of {self.certificate.draw.quantity} has no groups to compare: means, shares of one level and medians by "
+                "group have differences, and a cross table has a test. Release with by=…, of private groups."
+            )
+        return found
+
+    def table_one(self, level: float = 0.95) -> TableOne:
+        """Return the first table of a paper, of a description (`onedraw.describe`)."""
+        return table_one(self.certificate, self.plan, level)
 
     @property
     def joint(self) -> tuple[estimates.Joint, ...]:

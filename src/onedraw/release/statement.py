@@ -21,7 +21,7 @@ from onedraw import privacy
 from onedraw.data import Date, Measure, Records, Schema
 from onedraw.data.sums import Local
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
-from onedraw.models import ColumnQuantiles, ConjugateModel
+from onedraw.models import ColumnQuantiles, ConjugateModel, Several
 from onedraw.models.compute import arithmetic, computed_on
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ModelChoice
@@ -39,7 +39,7 @@ from .certificate import NEVER_PRIVATE, NOT_PROVEN, NOT_RECORDED, STANDING, UNPR
 from .fingerprint import fingerprint_of
 from .timing import derived_timing
 
-COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice
+COUNTED = ConjugateModel | Table | ColumnQuantiles | ModelChoice | Several
 """Models whose records are counted and added up without compiled code."""
 
 LONGEST_NUMBER = len(repr(-sys.float_info.max))

@@ -15,20 +15,20 @@ from typing import Any
 from onedraw.errors import CertificateRejected, WrongCall
 from onedraw.ledger import Ledger
 from onedraw.methods import Plan
-from onedraw.models import Table
 from onedraw.plain_text import SUPERSCRIPTS, shortened, shown, shown_up, small
 from onedraw.privacy import ApproxDP, Attacker, Exactness, Promise, PureDP
 from onedraw.privacy.filters import filters_of
 from onedraw.privacy.tradeoff import COMMON
 from onedraw.release import Certificate, Estimates, Release, Verification, verify
 from onedraw.release.certificate import STANDING, UNPROVEN
+from onedraw.release.estimates import comparison_of
 from onedraw.release.fingerprint import dataset_name
 from onedraw.release.review import Flag, Tone, flags_of, is_proven, strength_flags
 
 from . import pictures
 from .expected import declared_columns, expected_of
 from .results import results_of
-from .tables import correlation_words, correlations, evaluation_words
+from .tables import comparison_words, correlation_words, correlations, evaluation_words
 
 PROVENANCE = {
     "assumed": "taken for true, not proven",
@@ -141,7 +141,7 @@ def content(
     results = results_of(certificate, plan, table, why_none=reason, fitted=summary)
     evaluation = evaluation_words(release)
     rows = [{"interval": figure[2]} for figure in evaluation["figures"]] if evaluation else results["rows"]
-    target, by = certificate.data.target, plan.model.by if isinstance(plan.model, Table) else ()
+    target, by = certificate.data.target, getattr(plan.model, "by", ())
     return {
         "certificate": certificate,
         "kind": plan.model.title,
@@ -157,6 +157,7 @@ def content(
         "results": results,
         "evaluation": evaluation,
         "correlations": correlation_words(correlations(certificate, plan)),
+        "comparison": comparison_words(comparison_of(certificate, plan)),
         "attacker": attacker_words(attacker, plan),
         "assumptions": assumption_words(certificate.assumptions),
         "budget": None if ledger is None or certificate.ledger is None else budget_of(ledger, certificate.ledger.dataset),

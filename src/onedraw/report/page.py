@@ -12,12 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from onedraw.defaults import LEVEL
 from onedraw.errors import CannotWrite
 from onedraw.ledger import Ledger
+from onedraw.models import Several
 from onedraw.release import Certificate, Estimates, Release, check_writable
 from onedraw.release.files import write_whole
 
 from .content import content, plan_content
+from .table_one import table_content
 
 HERE = Path(__file__).parent
 
@@ -36,6 +39,9 @@ def report_html(
     ``plan_table`` what `onedraw.planning` chose from.
     """
     given = release if isinstance(release, Release) else Release(release)
+    if isinstance(given.plan.model, Several):
+        level = interval.level if isinstance(interval, Estimates) else LEVEL
+        return str(template("table_one.html").render(table_content(given, ledger=ledger, level=level)))
     said = content(given, ledger=ledger, interval=interval, audit=audit, plan_table=plan_table)
     return str(template("page.html").render(said))
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from onedraw.defaults import LEVEL
 from onedraw.methods.base import SecondMoments
+from onedraw.methods.comparisons import Comparison, p_words
 from onedraw.models import Model, Table
 from onedraw.models.moments.result import matrix_quantile, normal_quantile
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
@@ -88,6 +89,28 @@ def cross_of(model: Table, target: str | None, values: Sequence[float], words: S
         "totals": [whole(float(sum_)) for sum_ in numbers.sum(axis=0)] if total else None,
         "all": whole(float(numbers.sum())) if total else None,
         "largest": f"The largest is {cells[i, j]['value']}, of {rows[i]} and {columns[j]}.",  # for whoever sees no colours
+    }
+
+
+# ── differences between groups ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def comparison_words(found: Comparison | None) -> dict[str, Any] | None:
+    """For the page; None where there is nothing to compare."""
+    if found is None:
+        return None
+    rows = [
+        {"names": f"{row.first} − {row.second}", "value": brief(row.estimate) if math.isfinite(row.estimate) else "–",
+         "interval": f"{brief(row.low)} to {brief(row.high)}" if math.isfinite(row.low) else "none", "p": p_words(row.p_value)}
+        for row in found.differences
+    ]  # fmt: skip
+    joint = None if found.joint is None else {"name": found.joint.name, "p": p_words(found.joint.p_value)}
+    return {
+        "quantity": found.quantity,
+        "level": f"{100 * found.level:g} %",
+        "rows": rows,
+        "joint": joint,
+        "note": found.note,
     }
 
 

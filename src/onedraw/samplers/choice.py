@@ -19,6 +19,7 @@ from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.models.conjugate.family import ConjugateModel
 from onedraw.models.convex.draw_cost import PASSES, iterations_of, tries_worth
 from onedraw.models.likelihood.likelihood_model import Linear, WithLikelihood
+from onedraw.models.several import Several
 from onedraw.models.tables.column_quantiles import ColumnQuantiles
 from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
@@ -141,7 +142,9 @@ def check_fork(plan: Plan) -> None:
     | spawned, or a joblib (loky) worker | works |
     | forked in C without Python's hooks | *not detected* |
     """
-    if randomness.jax_is_lost and not isinstance(plan.model, ConjugateModel | Table | ColumnQuantiles | ModelChoice):
+    if randomness.jax_is_lost and not isinstance(
+        plan.model, ConjugateModel | Table | ColumnQuantiles | ModelChoice | Several
+    ):
         raise WrongCall(
             "This process was forked after JAX had begun to compute, and JAX's threads did not come along: the draw would "
             'wait for ever. Nothing was spent. Start workers by "spawn" or with joblib, or fork before the first fit or release.'

@@ -33,6 +33,9 @@ from onedraw.samplers.sampler import Sampler
 NOISE_BITS = 16
 """Real noise on sums is published to this many bits of its scale: 2³⁰ times coarser than the floats it is drawn in."""
 
+TABULATED = 2.0**12
+"""A discrete Gaussian below this deviation is drawn from a table; above, a rounded one is the same to all digits."""
+
 LEAST_STEPS = 2.0**20
 """The smallest deviation, in lattice steps, for which the discrete law is taken for the rounded continuous one."""
 
@@ -78,6 +81,29 @@ def measurement(law: str, size: int, scale: float) -> NoiseMeasurement:
     if law == "gaussian":
         return NoiseMeasurement(law, make_gaussian(domain, l2_distance(T="f64"), scale=scale))
     return NoiseMeasurement(law, make_laplace(domain, l1_distance(T="i64"), scale=scale))
+
+
+def with_noise(law: str, sums: Sequence[int], scale: float, generator: Any) -> list[int]:
+    """Whole sums with whole noise: OpenDP's, or that of a seeded generator."""
+    if generator is None:
+        return measurement(law, len(sums), scale).release(sums)
+    noise = (laplace_steps if law == "laplace" else _gaussian)(scale, len(sums), generator)
+    return [value + int(added) for value, added in zip(sums, noise, strict=True)]
+
+
+def laplace_steps(scale: float, size: int, generator: Any) -> Integers:
+    """⌊E⌋ is geometric for an exponential E, and the difference of two is discrete Laplace."""
+    first, second = np.floor(scale * generator.standard_exponential((2, size)))
+    return np.asarray(first - second, dtype=np.int64)
+
+
+def _gaussian(scale: float, size: int, generator: Any) -> Integers:
+    if scale >= TABULATED:
+        return np.asarray(np.rint(scale * generator.standard_normal(size)), dtype=np.int64)
+    reach = math.ceil(12.0 * scale) + 1
+    places = np.arange(-reach, reach + 1)
+    mass = np.exp(-0.5 * (places / scale) ** 2)
+    return np.asarray(generator.choice(places, size=size, p=mass / mass.sum()), dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from onedraw.methods import AddedNoise
 from onedraw.methods.added_noise import intervals as tables
 from onedraw.methods.added_noise.intervals import NoisyCount, _share, table_interval
 from onedraw.methods.added_noise.mechanism import expected_noise
-from onedraw.methods.added_noise.noise_law import law_of
 from onedraw.methods.added_noise.run import NoisySums
+from onedraw.methods.noise_law import law_of
 from onedraw.models import CategoryTable, Grouped, NumberTable
 from onedraw.models.conjugate.family import binomial
 from onedraw.samplers import seeded_generator

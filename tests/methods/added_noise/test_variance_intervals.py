@@ -8,9 +8,9 @@ import pytest
 import onedraw as od
 from onedraw.methods import CenteredNoise
 from onedraw.methods.added_noise import variance_intervals as variances
-from onedraw.methods.added_noise.noise_law import NoiseLaw
 from onedraw.methods.added_noise.run import CenteredSums
 from onedraw.methods.added_noise.variance_intervals import _SquareTest, variance_interval
+from onedraw.methods.noise_law import NoiseLaw
 from onedraw.models import NumberTable
 from onedraw.models.tables.centered_squares import Squares
 from onedraw.samplers import seeded_generator

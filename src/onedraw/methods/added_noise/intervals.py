@@ -31,7 +31,8 @@ from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.methods.added_noise.mechanism import noisy_sums
-from onedraw.methods.added_noise.noise_law import NoiseLaw, law_of
+from onedraw.methods.comparisons import Scores
+from onedraw.methods.noise_law import NoiseLaw, law_of
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.conjugate.family import binomial
 from onedraw.models.tables.table import STEPS
@@ -62,6 +63,71 @@ def table_interval(
     low, high, sampling, privacy = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     shown = plan.model.estimate(noisy, plan.n)
     return np.minimum(low, shown), np.maximum(high, shown), sampling, privacy
+
+
+def deviation_interval(plan: Plan, stages: Mapping[str, Any], level: float) -> tuple[Array, Array, Array]:
+    """Return the standard deviation of each group and its ends, from the noisy sums that a mean was released with."""
+    table, n = plan.model, plan.n
+    noisy, law = noisy_sums(plan, stages), law_of(plan)
+    sizes, shares, spreads = table.moments(noisy, n)
+    weights = [1.0 / weight for weight in table.weights(law.law)]
+    rows = []
+    for sums, size, share, spread in zip(noisy, sizes, shares, spreads, strict=True):
+        t, most = min(max(float(share), 0.0), 1.0), max(float(size), 1.0)
+        if table.moves_between_cells:
+            records, places = max(float(sums.sum()) / STEPS, 1.0), np.array([0.0, 0.5, 1.0])
+            squares = ((places - t) ** 2 - max(float(spread), 0.0) + np.array([0.0, -0.25, 0.0])) / (records * STEPS)
+            squared, mean, most = squares.tolist(), ((places - t) / (records * STEPS)).tolist(), records
+        else:
+            mean = [weights[0] / (2.0 * most * STEPS)]
+            squared = [weights[1] / (4.0 * most * STEPS), abs(2.0 * t - 1.0) * weights[0] / (2.0 * most * STEPS)]
+        low, high, _, _ = _variance(table, t, float(spread), most, squared, mean, law, level)
+        value = table.width**2 * min(max(float(spread), 0.0), 0.25 * most / max(most - 1.0, 1.0))
+        rows.append([math.sqrt(max(part, 0.0)) for part in (value, min(low, value), max(high, value))])
+    value, low, high = np.array(rows, dtype=np.float64).T
+    return value, low, high
+
+
+def group_scores(plan: Plan, stages: Mapping[str, Any], place: int | None = None) -> Scores | None:
+    """Return by what the groups of a table are compared: their means, or their shares of one level; None for other numbers.
+
+    ``place`` names the level where several are counted; the others together are then the rest."""
+    table, n = plan.model, plan.n
+    noisy, law = noisy_sums(plan, stages), law_of(plan)
+    if table.cells < 2:
+        return None
+    if isinstance(table, CategoryTable):
+        if table.kept != 2 and place is None:
+            return None
+        sizes = table.group_sizes(n)
+        if table.rest_is_known:
+            assert sizes is not None
+            noisy = np.column_stack([sizes - noisy[:, 0], noisy[:, 0]])
+            return Scores.of_shares(table.group_names, noisy, sizes, law)
+        at = table.kept - 1 if place is None else place
+        counts = np.column_stack([noisy.sum(axis=1) - noisy[:, at], noisy[:, at]])
+        return Scores.of_shares(table.group_names, counts, None, law, others=table.kept - 1)
+    if not table.is_average:
+        return None
+    what = str(table.show)
+    if table.moves_between_cells:
+        return Scores.of_cells(
+            what, table.group_names, noisy / STEPS, law, split=True, unit=float(STEPS), scale=table.width
+        )
+    sizes, share, spread = table.moments(noisy, n)
+    first = 1.0 / table.weights(law.law)[0]
+    size = np.maximum(sizes, 1.0)
+    sampling = np.sqrt(np.clip(spread, 0.0, 0.25) / size + 1.0 / size**3)
+    factors = (first / (2.0 * size * STEPS))[:, None]
+    return Scores(what, table.group_names, share, sampling, factors, law, sizes > 0, table.width)
+
+
+def cross_table(plan: Plan, stages: Mapping[str, Any]) -> Array | None:
+    """Return the noisy counts of a cross table, groups down and levels across; None where there is none, or sizes are public."""
+    table = plan.model
+    if not isinstance(table, CategoryTable) or not table.moves_between_cells or table.only is not None:
+        return None
+    return np.asarray(noisy_sums(plan, stages))
 
 
 def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> list[Ends]:

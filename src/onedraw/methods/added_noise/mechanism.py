@@ -24,8 +24,10 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.methods.base import Mechanism
+from onedraw.methods.comparisons import GroupTest, Scores, independence
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.intervals import Interval, Published
+from onedraw.methods.noise_law import law_of
 from onedraw.methods.stages import FINE, TABLE_MARGIN, discrete_mu
 from onedraw.models.sums.clamped_sums import Summary
 from onedraw.models.tables.table import LAWS, Table
@@ -171,6 +173,30 @@ class AddedNoise(NoiseOnSums):
 
         return Interval(published.draws[0], *table_interval(plan, published.stages or {}, level, noise=noise))
 
+    def scores(self, plan: Plan, published: Published) -> Scores | None:
+        """Return the groups' means or shares of one level, with what their noise and sampling may be off by."""
+        from .intervals import group_scores  # which only comparisons need
+
+        return group_scores(plan, published.stages or {})
+
+    def independence(self, plan: Plan, published: Published) -> GroupTest | None:
+        from .intervals import cross_table
+
+        found = cross_table(plan, published.stages or {})
+        return None if found is None else independence(found, plan.n, law_of(plan))
+
+    def level_scores(self, plan: Plan, published: Published, place: int) -> Scores | None:
+        """Return by what groups are compared in one level of several, against all others."""
+        from .intervals import group_scores
+
+        return group_scores(plan, published.stages or {}, place)
+
+    def deviations(self, plan: Plan, published: Published, level: float) -> tuple[Array, Array, Array]:
+        """Return the groups' standard deviations, which a mean's second moment gives, with the ends of their intervals."""
+        from .intervals import deviation_interval  # which only a description needs
+
+        return deviation_interval(plan, published.stages or {}, level)
+
     def interval_about(self, plan: Plan, stages: Mapping[str, Any], level: float, *, of: str) -> tuple[Array, Array]:
         """Return (low, high) of counts and shares, about these "records" or the "population" they are a sample of."""
         from .intervals import table_interval  # which only intervals need
@@ -183,7 +209,7 @@ class AddedNoise(NoiseOnSums):
 
     def simulated_noise(self, plan: Plan, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
         """Return noise of the law that weighted sums get, in their steps, for a study of what follows from it."""
-        from .run import laplace_steps  # which only a draw needs
+        from onedraw.samplers.noise import laplace_steps  # which only a draw needs
 
         if self.law == "gaussian":
             return generator.normal(0.0, noise_deviation(plan), shape)

@@ -7,23 +7,18 @@ twice: the second sums are of squares about the mean that the first one gives.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from onedraw import privacy
-from onedraw.arrays import Array, Integers
+from onedraw.arrays import Array
 from onedraw.plans import Plan
-from onedraw.samplers.noise import measurement
+from onedraw.samplers.noise import measurement, with_noise
 from onedraw.samplers.padding import Padding, constant_work
 from onedraw.samplers.randomness import OPENDP, is_secure
 from onedraw.samplers.sampler import Sample, Sampler
-
-TABULATED = 2.0**12
-"""A discrete Gaussian below this deviation is drawn from a table; above, a rounded one is the same to all digits."""
 
 
 @dataclass(frozen=True)
@@ -110,26 +105,3 @@ class CenteredSums(Sampler):
         squares = target.squares(plan.mechanism.centers(plan, first))
         second = with_noise("laplace", squares.tolist(), numbers["squares_scale"], generator)
         return {"mean": [float(value) for value in first], "squares": [float(value) for value in second]}
-
-
-def with_noise(law: str, sums: Sequence[int], scale: float, generator: Any) -> list[int]:
-    """Whole sums with whole noise: OpenDP's, or that of a seeded generator."""
-    if generator is None:
-        return measurement(law, len(sums), scale).release(sums)
-    noise = (laplace_steps if law == "laplace" else _gaussian)(scale, len(sums), generator)
-    return [value + int(added) for value, added in zip(sums, noise, strict=True)]
-
-
-def laplace_steps(scale: float, size: int, generator: Any) -> Integers:
-    """⌊E⌋ is geometric for an exponential E, and the difference of two is discrete Laplace."""
-    first, second = np.floor(scale * generator.standard_exponential((2, size)))
-    return np.asarray(first - second, dtype=np.int64)
-
-
-def _gaussian(scale: float, size: int, generator: Any) -> Integers:
-    if scale >= TABULATED:
-        return np.asarray(np.rint(scale * generator.standard_normal(size)), dtype=np.int64)
-    reach = math.ceil(12.0 * scale) + 1
-    places = np.arange(-reach, reach + 1)
-    mass = np.exp(-0.5 * (places / scale) ** 2)
-    return np.asarray(generator.choice(places, size=size, p=mass / mass.sum()), dtype=np.int64)

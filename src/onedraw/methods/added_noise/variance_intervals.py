@@ -26,7 +26,7 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.methods.added_noise.intervals import edgeworth
-from onedraw.methods.added_noise.noise_law import NoiseLaw
+from onedraw.methods.noise_law import NoiseLaw
 from onedraw.models.conjugate.family import binomial
 from onedraw.models.tables.centered_squares import NEAR, Squares, square_noise
 from onedraw.models.tables.table import STEPS

@@ -321,6 +321,8 @@ def _checked(request: Request) -> ColumnQuantiles:
             f"ExponentialQuantiles selects quantiles of one column, but a {type(request.model).__name__} was given. "
             "Use models.ColumnQuantiles(levels, lower, upper)."
         )
+    if request.model.by:
+        raise InvalidModel("ExponentialQuantiles selects from one group. Use GroupQuantiles() for quantiles by group.")
     check_selects(request)
     if request.draws != 1:
         raise PromiseRefused("Quantiles are released once: further draws would only share the budget. Use draws=1.")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
+from onedraw import privacy
 from onedraw.plans import Plan
+from onedraw.privacy.numbers import root_up
+from onedraw.samplers.noise import measurement, with_noise
+from onedraw.samplers.randomness import BOTH, is_secure
 from onedraw.samplers.sampler import Sample
 from onedraw.samplers.selection import WholeNumbers, flip_run, select_run
+
+from .groups import GroupNumbers, count_law, middle_place, size_slack
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,56 @@ class RankSelection(WholeNumbers):
         return Sample(values, stages={"quantiles": values[0].tolist(), "lower": lower, "upper": upper})
 
 
+@dataclass(frozen=True)
+class GroupRanks(WholeNumbers):
+    """The sampler of `GroupQuantiles`: sizes, then the quantiles of every group, then signs, then widths of intervals."""
+
+    why: ClassVar[str] = "exact selection by rank, and noise on numbers of records"
+    of: ClassVar[str] = "selects quantiles within groups by the ranks that a GroupQuantiles() plan lays out"
+
+    def exactness(self, plan: Plan) -> privacy.Exact:
+        """Exact, on whole numbers; refused unless OpenDP's maps give what the plan states for its noise."""
+        found = super().exactness(plan)
+        numbers, k, sizes = plan.parameters, plan.request.records_per_person, plan.mechanism.stage_sizes(plan)
+        for stage in ("sizes", "signs"):
+            if not numbers[f"{stage}_scale"]:
+                continue
+            law = count_law(plan, stage).law
+            noise = measurement(law, sizes[stage], numbers[f"{stage}_scale"])
+            moved = 2.0 * k if law == "laplace" else root_up(Fraction(2 * k * k))
+            stated = {"epsilon": numbers.get(f"{stage}_epsilon"), "rho": numbers.get(f"{stage}_rho")}
+            noise.check(plan.guarantee.promise, moved, **stated)
+        return found
+
+    def entropy(self, plan: Plan) -> str:
+        return BOTH
+
+    def seconds_each(self, plan: Plan) -> float:
+        return float(2e-3 * plan.model.cells * len(plan.model.levels) + 3e-7 * plan.n)
+
+    def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
+        """Return one release: everything that is published, and the numbers that follow from it."""
+        plan, model, numbers = target.plan, target.plan.model, GroupNumbers.of(target.plan)
+        seeded = None if is_secure(randomness) else randomness
+        law = count_law(plan, "sizes")
+        sizes = with_noise(law.law, target.sizes.tolist(), law.scale, seeded)
+        slack = size_slack(model, law) if model.interval is not None else 0.0
+        parts = [replace(target.group(cell, count), slack=slack) for cell, count in enumerate(sizes)]
+        places = [_quantiles(part, randomness) for part in parts]
+        local = np.array([[place - part.first_place for place in row] for part, row in zip(parts, places, strict=True)])
+        stages = {"sizes": [float(count) for count in sizes], "quantiles": model.value(local).reshape(-1).tolist()}
+        if numbers.signs_scale:
+            signs = target.signs(middle_place(model, sizes, local))
+            stages["signs"] = [
+                float(count) for count in with_noise(law.law, signs.tolist(), numbers.signs_scale, seeded)
+            ]
+        if numbers.width_ends:
+            ends = np.array([_end_places(part, row, randomness) for part, row in zip(parts, places, strict=True)])
+            ends -= np.array([part.first_place for part in parts])[:, None, None]
+            stages["lower"], stages["upper"] = model.value(ends).transpose(2, 0, 1).reshape(2, -1).tolist()
+        return Sample(plan.mechanism.estimate(plan, stages)[None, :], stages=stages)
+
+
 def _quantiles(target: Any, generator: Generator) -> list[int]:
     """The selected places, in the order of the levels."""
     found: dict[int, int] = {}
@@ -57,13 +114,16 @@ def _quantiles(target: Any, generator: Generator) -> list[int]:
 
 def _ends(target: Any, places: list[int], generator: Generator) -> tuple[list[float], list[float]]:
     """Lower ends, upper ends: of each quantile one width is selected, for both."""
+    low, high = target.model.value(np.array(_end_places(target, places, generator))).T.tolist()
+    return low, high
+
+
+def _end_places(target: Any, places: list[int], generator: Generator) -> list[tuple[int, int]]:
     rungs = [
         _chosen(target.rungs(index, place), target.bits, generator, flip=target.flip) if target.has_end(index) else 0
         for index, place in enumerate(places)
     ]
-    ends = [target.interval(index, place, rung) for index, (place, rung) in enumerate(zip(places, rungs, strict=True))]
-    low, high = target.model.value(np.array(ends)).T.tolist()
-    return low, high
+    return [target.interval(index, place, rung) for index, (place, rung) in enumerate(zip(places, rungs, strict=True))]
 
 
 def _chosen(runs: Any, bits: int, generator: Generator, *, flip: bool = False) -> int:

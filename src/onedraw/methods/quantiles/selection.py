@@ -256,13 +256,26 @@ class QuantileTarget(Private):
     def slot_bits(self) -> int:
         return (self.places.n - 1).bit_length()
 
+    @property
+    def wanted_of(self) -> int:
+        """The public number of records of which levels are shares."""
+        return self.places.n
+
+    @property
+    def first_place(self) -> int:
+        return 0
+
+    @property
+    def last_place(self) -> int:
+        return int(self.model.steps)
+
     def whole(self) -> tuple[int, int]:
         """The first and the last cut: before and after every record."""
-        return 0, (self.model.steps + 1) << self.slot_bits
+        return self.first_place << self.slot_bits, (self.last_place + 1) << self.slot_bits
 
     def place_of(self, cut: int) -> int:
         """The last cut lies beyond the last place."""
-        return min(cut >> self.slot_bits, self.model.steps)
+        return min(cut >> self.slot_bits, self.last_place)
 
     def rank(self, cut: int) -> int:
         """Records below a cut."""
@@ -274,7 +287,7 @@ class QuantileTarget(Private):
     def cuts(self, node: Node, low: int, high: int) -> Runs:
         """Cuts in [low, high] of the part of the records between these two."""
         first, last = self.rank(low), self.rank(high)
-        wanted, width = node.wanted(last - first, self.places.n), self.widths[node.depth]
+        wanted, width = node.wanted(last - first, self.wanted_of), self.widths[node.depth]
         near = _near(last - first, wanted, width)
         edges = np.concatenate([[low - 1], self._slots(first + near.start, first + near.stop), [high]]).astype(np.int64)
         behind = np.abs(np.arange(near.start, near.stop + 1, dtype=np.int64) * UNITS - wanted)
@@ -291,7 +304,7 @@ class QuantileTarget(Private):
     def values(self, node: Node, low: int, high: int) -> Runs:
         """Lattice places between the two cuts, for a part that is cut no further: ties count as one place."""
         first, last = self.rank(low), self.rank(high)
-        wanted, width = node.wanted(last - first, self.places.n), self.widths[node.depth]
+        wanted, width = node.wanted(last - first, self.wanted_of), self.widths[node.depth]
         near = _near(last - first, wanted, width)
         atoms, *ranks = self.places.atoms(first + near.start, first + near.stop)
         below, up_to = (np.clip(rank, first, last) - first for rank in ranks)

@@ -17,7 +17,7 @@ no record is kept here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 from onedraw.arrays import Array, Integers, Mask
 from onedraw.data.sums import Blocks, Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
-from onedraw.models.batches import batches, is_records
+from onedraw.models.batches import is_records
 from onedraw.models.model import Bound, ColumnModel, count, declared_missing, number
 from onedraw.models.sums.clamped_sums import real
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 from onedraw.private import Private
+
+from .table import cell_of, check_grouped, declared_groups, group_names, grouped_batches
 
 # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -58,10 +60,13 @@ class ColumnQuantiles(ColumnModel):
     | outside the range | its nearest end |
     | between two places of the lattice | the nearest |
     | NaN, ±inf, None, not a number | ``missing``, by default the middle of the range |
+
+    With ``by``, the quantiles of each group, ``groups`` the declared levels of one to three columns. Who belongs to which group
+    is private, and the numbers of records in the groups are released too.
     """
 
     quantity: ClassVar[str] = "quantiles"
-    title, form = "Quantiles", "quantiles"
+    title = "Quantiles"
     kinds = ("number", "count")
 
     levels: tuple[float, ...]
@@ -70,6 +75,10 @@ class ColumnQuantiles(ColumnModel):
     step: float | None = None
     missing: float | None = None
     interval: float | None = 0.95
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    later = frozenset({"by", "groups"})
 
     @classmethod
     def example(cls) -> Self:
@@ -92,13 +101,37 @@ class ColumnQuantiles(ColumnModel):
                 f"interval is a level such as 0.95, at least 0.5 and below 1, or None; {level!r} was given."
             )
         self._set(levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing, interval=level)
+        declared = declared_groups(self.by, self.groups, None)
+        self._set(by=declared["by"], groups=declared["groups"])
 
     @property
     def meaning(self) -> str:
         between = f"{shown(self.lower)} and {shown(self.upper)}"
-        return (
-            f"Quantiles of the column, declared to lie between {between}: the share of records below each is its level."
+        within = f" within each group ({' and '.join(self.by)})" if self.by else ""
+        private = (
+            " Who belongs to which group is private: the numbers of records in the groups are released with noise too."
         )
+        return (
+            f"Quantiles of the column{within}, declared to lie between {between}: the share of records below each is its "
+            f"level.{private if self.by else ''}"
+        )
+
+    @property
+    def form(self) -> str:  # type: ignore[override]  # an attribute of all others
+        return "groups" if self.by else "quantiles"
+
+    def unit(self, name: str) -> str:
+        return "records" if name.endswith(": records") else ""
+
+    @property
+    def cells(self) -> int:
+        """How many groups there are; 1 for the column as a whole."""
+        return math.prod(len(levels) for levels in self.groups)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """One for each cell."""
+        return group_names(self.by, self.groups)
 
     def interval_meaning(self, level: str, *, crossed: bool) -> str:
         return (
@@ -118,12 +151,16 @@ class ColumnQuantiles(ColumnModel):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        return tuple(NAMES.get(level, f"quantile {level:g}") for level in self.levels)
+        names = tuple(NAMES.get(level, f"quantile {level:g}") for level in self.levels)
+        if not self.by:
+            return names
+        each = tuple(f"{group}: {name}" for group in self.group_names for name in names)
+        return each + tuple(f"{group}: records" for group in self.group_names)
 
     @property
     def prior_scale(self) -> float:
         """There is no prior: what the lattice of released numbers is derived from is the step."""
-        return float(self.step or 1.0)
+        return min(float(self.step or 1.0), 1.0) if self.by else float(self.step or 1.0)
 
     @property
     def _bounds(self) -> dict[str, Bound]:
@@ -137,12 +174,21 @@ class ColumnQuantiles(ColumnModel):
     def summarise(self, data: Any) -> PlaceCounts:
         """The records as places, each clamped and rounded by itself, to be counted."""
         self.check(data)
-        n, place = len(data), PlaceOf(self.lower, float(self.step or 1.0), self.steps, float(self.missing or 0.0))
+        n, columns = len(data), (data.target or data.columns[0], *self.by) if is_records(data) else ()
+        place = PlaceOf(
+            self.lower, float(self.step or 1.0), self.steps, float(self.missing or 0.0), columns, self.groups
+        )
         if is_records(data):
-            read = data.read_as(replace(place, columns=(data.target or data.columns[0],)))
+            read = data.read_as(place)
         else:
-            read = Blocks.holding(n, blocked(((batch,) for batch in batches(data)), block_rows(n))).read_as(place)
-        return PlaceCounts(n, self.steps, read)
+            read = Blocks.holding(n, blocked(grouped_batches(data), block_rows(n))).read_as(place)
+        return PlaceCounts(n, self.cells * (self.steps + 1) - 1, read)
+
+    def check(self, data: Any) -> None:
+        if is_records(data) or not self.groups:
+            super().check(data)
+        if self.groups:
+            check_grouped(data, self.by, self.groups)
 
 
 def _round_step(most: float) -> float:
@@ -185,16 +231,17 @@ LEAST_BITS = 3
 @dataclass(frozen=True)
 class PlaceOf(Reading):
     """A record's place round((x − lower)/step) in 0 … steps, itself alone deciding; NaN is at that of ``missing``. A reading of
-    `onedraw.data.sums`."""
+    `onedraw.data.sums`. The places of a group follow those of the group before it."""
 
     lower: float
     step: float
     steps: int
     missing: float
     columns: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
     width = 1
 
-    def of_block(self, values: NDArray[Any], weight: Array) -> tuple[NDArray[Any]]:
+    def of_block(self, values: NDArray[Any], *codes_and_weight: Any) -> tuple[NDArray[Any]]:
         with np.errstate(all="ignore"):  # infinities are at the ends
             places = np.subtract(values, self.lower, dtype=np.float64)
             places /= self.step
@@ -202,7 +249,11 @@ class PlaceOf(Reading):
         if not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
             places[np.isnan(places)] = np.rint((self.missing - self.lower) / self.step)
             np.clip(places, 0, self.steps, out=places)
-        return (places.astype(np.int32 if self.steps < 2**31 else np.int64),)  # half as much to hold
+        codes, cells = codes_and_weight[:-1], math.prod(len(levels) for levels in self.groups)
+        kind = np.int32 if cells * (self.steps + 1) < 2**31 else np.int64  # half as much to hold
+        if codes:
+            places += cell_of(self.groups, codes) * float(self.steps + 1)  # whole numbers below 2^53
+        return (places.astype(kind),)
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,11 @@ class NumberTable(Table):
         return self.show == "mean"
 
     @property
+    def is_average(self) -> bool:
+        """Whether its numbers are means or rates, by which groups are compared."""
+        return self.show in ("mean", "rate")
+
+    @property
     def is_spread(self) -> bool:
         """Whether its numbers are variances: what it estimates is quadratic in the numbers of the records."""
         return self.show == "variance"

@@ -39,6 +39,7 @@ Side = tuple[str, tuple[str, ...]]
 
 LAWS = ("laplace", "gaussian")
 MOST_CELLS = 10**6
+MOST_GROUPINGS = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,8 +128,9 @@ class Table(ColumnModel):
             return (" and ".join(self.by), groups), (target or "level", self.each_level)
         if len(self.by) < 2:
             return None
-        first, second = zip(self.by, self.groups, strict=True)
-        return first, second
+        *first, second = zip(self.by, self.groups, strict=True)
+        down = tuple(", ".join(names) for names in itertools.product(*(levels for _, levels in first)))
+        return (" and ".join(name for name, _ in first), down), second
 
     @property
     def of_groups(self) -> tuple[str, str]:
@@ -162,9 +164,8 @@ class Table(ColumnModel):
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """One for each cell, the last grouping fastest: ``sex=F, school=high``; an empty one where there is one cell."""
-        parts = [[f"{name}={level}" for level in levels] for name, levels in zip(self.by, self.groups, strict=True)]
-        return tuple(", ".join(names) for names in itertools.product(*parts))
+        """One for each cell; an empty one where there is one cell."""
+        return group_names(self.by, self.groups)
 
     def group_sizes(self, n: int) -> Array | None:
         """The public number of records in each cell; None where it is private."""
@@ -177,23 +178,8 @@ class Table(ColumnModel):
     def check(self, data: Any) -> None:
         if is_records(data) or not self.groups:
             super().check(data)
-        else:
-            if not isinstance(data, Grouped) or len(data.codes) != len(self.groups):
-                raise InvalidModel(
-                    f"The table has {len(self.groups)} grouping(s), so the data must be Grouped(values, codes) with as many "
-                    f"columns of codes, or Records that name them; a {type(data).__name__} was given."
-                )
-            for column in (data.values, *data.codes):
-                check_shape(column, None, dim=1)
-                if len(column) != len(data):
-                    raise InvalidModel("The column and the codes of its groups must have one entry per record each.")
-        for name, levels in zip(self.by, self.groups, strict=True) if is_records(data) else ():
-            declared = data.schema.column(name)
-            if declared.role not in ("category", "binary") or tuple(declared.labels) != levels:
-                raise InvalidModel(
-                    f"The table is by {name!r} with the groups {', '.join(levels)}, but the schema declares another column. "
-                    "Groups are the declared levels of a category or binary column."
-                )
+        if self.groups:
+            check_grouped(data, self.by, self.groups)
         if self.sizes is not None and sum(self.sizes) != len(data):
             raise InvalidModel(
                 f"sizes declares {sum(self.sizes):,} records in all groups together, but the data have {len(data):,}. "
@@ -211,21 +197,54 @@ class Table(ColumnModel):
             named = replace(statistic, columns=(data.target or data.columns[0], *self.by))
             return np.asarray(data.sum(named, *public))
         n = len(data)
-        return Blocks(n, lambda: blocked(self._batches(data), block_rows(n)), held=False).sum(statistic, *public)
-
-    def _batches(self, data: Any) -> Iterator[list[Batch]]:
-        """The column, and the codes of its groups, of plain data."""
-        if isinstance(data, Grouped):
-            yield [np.concatenate([np.zeros(0), *batches(column)]) for column in (data.values, *data.codes)]
-        else:
-            yield from ([batch] for batch in batches(data))
+        return Blocks(n, lambda: blocked(grouped_batches(data), block_rows(n)), held=False).sum(statistic, *public)
 
     def cell(self, codes: Sequence[Batch]) -> Integers:
         """The cell of each record: a code that is not declared is the first group."""
-        place: Any = 0
-        for levels, column in zip(self.groups, codes, strict=True):
-            place = place * len(levels) + known_codes(column, len(levels), missing=0)
-        return np.asarray(place, dtype=np.int64)
+        return cell_of(self.groups, codes)
+
+
+def cell_of(groups: Sequence[Sequence[str]], codes: Sequence[Batch]) -> Integers:
+    """Return the cell of each record, the last grouping fastest: a code that is not declared is the first group."""
+    place: Any = 0
+    for levels, column in zip(groups, codes, strict=True):
+        place = place * len(levels) + known_codes(column, len(levels), missing=0)
+    return np.asarray(place, dtype=np.int64)
+
+
+def group_names(by: Sequence[str], groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return one name for each cell, the last grouping fastest: ``sex=F, school=high``; an empty one where there is no grouping."""
+    parts = [[f"{name}={level}" for level in levels] for name, levels in zip(by, groups, strict=True)]
+    return tuple(", ".join(names) for names in itertools.product(*parts))
+
+
+def check_grouped(data: Any, by: Sequence[str], groups: Sequence[Sequence[str]]) -> None:
+    """Refuse plain data that are not a column with its groups' codes, and records whose schema declares other groups."""
+    if not is_records(data):
+        if not isinstance(data, Grouped) or len(data.codes) != len(groups):
+            raise InvalidModel(
+                f"The table has {len(groups)} grouping(s), so the data must be Grouped(values, codes) with as many "
+                f"columns of codes, or Records that name them; a {type(data).__name__} was given."
+            )
+        for column in (data.values, *data.codes):
+            check_shape(column, None, dim=1)
+            if len(column) != len(data):
+                raise InvalidModel("The column and the codes of its groups must have one entry per record each.")
+    for name, levels in zip(by, groups, strict=True) if is_records(data) else ():
+        declared = data.schema.column(name)
+        if declared.role not in ("category", "binary") or tuple(declared.labels) != levels:
+            raise InvalidModel(
+                f"The table is by {name!r} with the groups {', '.join(levels)}, but the schema declares another column. "
+                "Groups are the declared levels of a category or binary column."
+            )
+
+
+def grouped_batches(data: Any) -> Iterator[list[Batch]]:
+    """Return the column, and the codes of its groups, of plain data."""
+    if isinstance(data, Grouped):
+        yield [np.concatenate([np.zeros(0), *batches(column)]) for column in (data.values, *data.codes)]
+    else:
+        yield from ([batch] for batch in batches(data))
 
 
 @dataclass(frozen=True)
@@ -250,9 +269,9 @@ def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
     """The three fields of a table's groups, checked and made plain."""
     names = tuple(str(name) for name in by)
     levels = tuple(tuple(str(level) for level in one) for one in groups)
-    if len(names) != len(levels) or len(names) > 2 or len(set(names)) < len(names):
+    if len(names) != len(levels) or len(names) > MOST_GROUPINGS or len(set(names)) < len(names):
         raise InvalidModel(
-            f"by names one or two columns, each once, and groups lists their levels; {len(names)} name(s) and {len(levels)} "
+            f"by names one to three columns, each once, and groups lists their levels; {len(names)} name(s) and {len(levels)} "
             "list(s) were given."
         )
     for name, one in zip(names, levels, strict=True):
