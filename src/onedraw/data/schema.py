@@ -1,6 +1,6 @@
 """The schema: everything about the records that is public, declared before a record is read.
 
-Bounds, levels, caps and the value that stands for a missing cell decide how far one record can move a result;
+Bounds, levels and caps decide how far one record can move a result;
 they are inputs of the theorem, so they come from the user and never from the private file. A schema that does
 not say enough is refused with the line to add. Files are YAML or JSON:
 
@@ -8,10 +8,13 @@ not say enough is refused with the line to add. Files are YAML or JSON:
     person: patient_id            # optional: the column that says whose record it is …
     max_records: 3                # … and how many records of one person count
     columns:
-      age:     {kind: number, lower: 0, upper: 120, missing: 50}
-      sex:     {kind: category, levels: [female, male, other], missing: other}
+      age:     {kind: number, lower: 0, upper: 120}
+      sex:     {kind: category, levels: [female, male, other], missing: level}
       smoker:  {kind: binary, missing: no}
-      visits:  {kind: count, cap: 20, missing: 0}
+      visits:  {kind: count, cap: 20}
+
+A missing cell contributes nothing, and releases say how many there are, with noise: `missing: skip`, the default. It may become a
+declared value instead (`missing: 50`), or of a category a level of its own, called "missing" (`missing: level`).
 
 Of a binary column `levels` may be given, the one coded 0 first; otherwise no/false/0 and yes/true/1 are read. Of a
 number or count `step` may be given, how much more of it people speak of (10 years): reports give odds and rates for it.
@@ -173,7 +176,7 @@ class Schema(Declared):
         described = cls.model_json_schema()
         for name, definition in described["$defs"].items():
             if name in ("Number", "Category", "Binary", "Count"):
-                definition["required"] = ["kind", *definition["required"]]
+                definition["required"] = ["kind", *definition.get("required", ())]
         described["properties"]["columns"]["minProperties"] = 1
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
 

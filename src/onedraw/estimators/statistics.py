@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw import models
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, WrongCall
+from onedraw.models.sums.clamped_sums import SKIP, is_skip
 from onedraw.models.tables.category_table import condition
 from onedraw.planning import Choices, QuantileQuestion
 from onedraw.privacy import Promise
@@ -37,14 +38,16 @@ class DPProportion(PosteriorEstimator):
     `DPLogisticRegression`; ``classes``, the second of which is counted, or ``between`` = (low, high) with both ends
     included and None for an open one; ``mechanism``: "auto" takes plain noise ("laplace", "gaussian") or a draw from a
     posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less; ``prior`` = (a, b) of a
-    Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
+    Beta prior, which asks for a draw from the posterior; ``n_draws`` of it. ``missing``: by default "skip", missing cells contribute
+    nothing; a declared class makes them that one, which draws from a posterior ask for.
 
     ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one or two columns with declared levels; then `fit`
     takes a frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and
     the groups' numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``)
     as public.
 
-    Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``), ``draws_``, ``n_features_in_``,
+    Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``; NaN where too few cells are known),
+    ``n_missing_`` and ``n_missing_interval_`` (the noisy number of missing cells, unless they became a class), ``draws_``, ``n_features_in_``,
     ``feature_names_in_`` (of a frame), ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
     ``interval_reason_``, ``notes_``.
     """
@@ -63,9 +66,10 @@ class DPProportion(PosteriorEstimator):
 
     def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
         if self.between is not None:
-            return models.CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
+            missing = condition_missing(self)
+            return models.CategoryTable(**declared_condition(self, "classes"), show="shares", missing=missing, **groups)
         labels = self._declared().labels
-        return models.CategoryTable(labels, show="shares", only=labels[1], **groups)
+        return models.CategoryTable(labels, show="shares", only=labels[1], missing=self._missing_level(), **groups)
 
     def _keep(self, centre: Array) -> None:
         self.proportion_ = self._of_groups(centre)
@@ -109,7 +113,7 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
     _family: ClassVar[type[models.ConjugateModel] | None] = models.DirichletCategorical
 
     def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
-        return models.CategoryTable(self._declared().labels, show="shares", **groups)
+        return models.CategoryTable(self._declared().labels, show="shares", missing=self._missing_level(), **groups)
 
     def _keep(self, centre: Array) -> None:
         self.levels_, self.shares_ = self._levels(), self._by_level(centre)
@@ -138,9 +142,11 @@ class DPCount(LevelEstimator):
         if self.between is not None:
             if self.level is not None:
                 raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
-            return models.CategoryTable(**declared_condition(self, "levels"), **groups)
+            return models.CategoryTable(
+                **declared_condition(self, "levels"), missing=condition_missing(self), **groups
+            )
         only = None if self.level is None else str(self.level)
-        return models.CategoryTable(self._declared().labels, only=only, **groups)
+        return models.CategoryTable(self._declared().labels, only=only, missing=self._missing_level(), **groups)
 
     def conf_int(self, level: float = 0.95, *, of: str = "records") -> Array:
         """(terms, 2): about these records, or ``of="population"`` about n times the share they are a sample of."""
@@ -158,6 +164,18 @@ class DPCount(LevelEstimator):
             self.count_ = self._of_groups(centre)
 
 
+def condition_missing(estimator: Any) -> Any:
+    """What a missing cell becomes where those between two ends are counted: "skip", or one that is outside."""
+    if is_skip(estimator.missing):
+        return SKIP
+    if estimator.missing == "other":
+        return 0
+    raise InvalidModel(
+        f"missing is 'skip', or 'other' to count missing cells with those outside, got {estimator.missing!r}. Leave it out to take "
+        "the known cells alone."
+    )
+
+
 def declared_condition(estimator: Any, other: str) -> dict[str, Any]:
     """The levels that a public condition on a number makes; ``other`` is what it stands in place of."""
     if getattr(estimator, other) is not None:
@@ -172,10 +190,10 @@ class NumberColumn(TableEstimator):
     bounds: Range | None = None
 
     show: ClassVar[str]
-    missing: ClassVar[float | None] = None
 
     def _table(self, groups: dict[str, Any]) -> models.NumberTable:
-        return models.NumberTable(*declared_range(self), show=self.show, missing=self.missing, **groups)
+        ends = declared_range(self)
+        return models.NumberTable(*ends, show=self.show, missing=self._missing_number(*ends), **groups)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -260,7 +278,6 @@ class DPRate(NumberColumn, PosteriorEstimator):
     """
 
     show: ClassVar[str] = "rate"
-    missing: ClassVar[float | None] = 0.0
     _family: ClassVar[type[models.ConjugateModel] | None] = models.GammaPoisson
 
     def _declared(self) -> Any:

@@ -81,10 +81,11 @@ class Codes(Response):
         return (0.0, float(len(self.classes) - 1))
 
     def from_column(self, values: NDArray[Any]) -> Array:
-        return values.astype(np.float64)
+        return np.where(values >= 0, values, 0).astype(np.float64)  # skipped ones have no weight, and are any class
 
-    def from_values(self, values: Any) -> Array:
-        encoder = LevelEncoder(self.classes, missing=self.classes[0])
+    def from_values(self, values: Any, missing: Any = None) -> Array:
+        """From labels; ``missing`` is the class of those that are not declared, NaN for none, by default the first one."""
+        encoder = LevelEncoder(self.classes, missing=self.classes[0] if missing is None else missing)
         parts = [encoder.encode(chunk) for chunk in chunks_in(values, Wanted.LABELS, BATCH_ROWS)]
         return np.concatenate([np.zeros(0), *parts])
 

@@ -36,6 +36,8 @@ from onedraw.methods import AddedNoise, CenteredNoise, ExponentialQuantiles, Mom
 from onedraw.methods.expectation import Expectation
 from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, ConjugateModel, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
+from onedraw.models.model import CANNOT_SKIP
+from onedraw.models.sums.clamped_sums import SKIP
 from onedraw.models.tables.category_table import condition
 from onedraw.models.tables.table import LAWS
 from onedraw.plans import Plan, record_count
@@ -82,6 +84,8 @@ class ColumnQuestion(Question):
 
     def _choices(self, terms: Terms) -> Choices:
         name = terms.mechanism
+        if self.table is not None and self.table.skips and (name in POSTERIORS or terms.draws > 1):
+            raise InvalidModel(CANNOT_SKIP.format("A draw from a posterior"))
         names = [*self._noises(), *(POSTERIORS if self.posterior is not None else ())]
         if name != "auto" and name not in names:
             known = ", ".join(names)
@@ -190,6 +194,10 @@ def table_for(
     column = column_for(schema, target, question, numeric=between is not None)
     groups = _grouping(schema, target, by, question)
     show = "counts" if question == "count" else "shares"
+    skipped: dict[str, Any] = {}
+    if any(schema.column(name).skips for name in (target, *by)):
+        skipped = {"missing": SKIP, "nobody": schema.person is not None}
+    groups |= skipped
     if between is not None:
         return CategoryTable(**_condition(column, target, level, between), show=show, **groups)
     match question:
@@ -242,6 +250,8 @@ def model_for(
     for family in FAMILIES:
         if family.kind == question:
             column = column_for(schema, target, question)
+            if column.skips:
+                raise InvalidModel(CANNOT_SKIP.format(f"A posterior for a {question}"))
             return family.for_column(column, n=record_count(n), budget=budget, prior=prior)
     raise InvalidModel(f"No posterior is known for a {question}: it is released with plain noise, or by rank.")
 

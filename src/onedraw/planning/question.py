@@ -277,6 +277,7 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
     def posterior(n: int, budget: Promise) -> Any:
         return model_for(schema, target, question=model, n=n, budget=budget, prior=prior)
 
-    drawn = None if model not in POSTERIOR or by or between is not None else posterior
+    skips = table is not None and table.skips and prior is None
+    drawn = None if model not in POSTERIOR or by or between is not None or skips else posterior
     where = str(getattr(table, "only", "")) if between is not None else ""
     return Asked(schema, target, model, ColumnQuestion(table if prior is None else None, drawn), by, where)

@@ -15,7 +15,7 @@ from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import brief, percent, points, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import Joint, estimates_of, p_words, readable_draws, values_of
+from onedraw.release.estimates import Joint, estimates_of, note_of, p_words, readable_draws, values_of
 
 from . import pictures
 from .pictures import Row
@@ -94,7 +94,7 @@ def fit_words(
     """What is said of a fit besides its numbers: what it estimates, why intervals are missing, and the noise for privacy, which
     is known without an interval too and is written into the rows."""
     if fitted is None:
-        note = plan.mechanism.note(plan, certificate.draw.stages or {})
+        note = note_of(certificate, plan)
         return {"estimand": "", "about": [note] if note else [], "refused": "", "least": False, "commonest": None}
     for place, row in enumerate(rows):
         row["privacy"] = fitted.privacy_words(place, brief)
