@@ -318,13 +318,17 @@ class DPQuantile(ColumnEstimator):
     bounds: Range | None = None
     step: float | None = None
     interval: float | None = 0.95
+    missing: Any = SKIP
 
     def _model(self, n: int, budget: Promise) -> models.ColumnQuantiles:
         low, high = declared_range(self)
         levels: Any = [self.quantiles] if is_number(self.quantiles) else self.quantiles
         if isinstance(levels, str) or not hasattr(levels, "__iter__"):
             raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
-        return models.ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval)
+        missing = self._missing_number(low, high)
+        return models.ColumnQuantiles(
+            tuple(levels), low, high, step=self.step, interval=self.interval, missing=missing
+        )
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         self._accepted()
@@ -345,4 +349,4 @@ class DPQuantile(ColumnEstimator):
         """Why there is no interval; empty if there is one."""
         check_is_fitted(self)
         plan = self.choice_.best
-        return "" if self.certificate_.draw.stages is not None else plan.mechanism.why_no_ends(plan)
+        return "" if "lower" in (self.certificate_.draw.stages or {}) else plan.mechanism.why_no_ends(plan)

@@ -293,7 +293,7 @@ class NoisyCount:
     def words(self, what: str, level: float = 0.95) -> str:
         """Return a sentence about it."""
         low, high = self.interval(level)
-        return f"About {self.shown:,} of {self.of:,.0f} {what} ({100 * level:g} % interval {low:,} to {high:,}, for the noise)."
+        return f"About {self.shown:,} ({low:,} to {high:,}, {100 * level:g} % interval for the noise) of {self.of:,.0f} {what}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -269,13 +269,16 @@ class QuantileQuestion(Question):
         return replace(found, why=why_selected(found.best))
 
 
-def quantile_model(column: Any, question: str, levels: Any, interval: float | None) -> ColumnQuantiles:
+def quantile_model(
+    column: Any, question: str, levels: Any, interval: float | None, *, nobody: bool = False
+) -> ColumnQuantiles:
     """Quantiles of a column in its declared range; counts on whole numbers."""
     if question == "median" and levels is not None and tuple(levels) != (0.5,):
         raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
     (lower, upper), step = column.ends, 1.0 if column.kind == "count" else None
-    return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval)
+    skipped: dict[str, Any] = {"missing": SKIP, "nobody": nobody} if column.skips else {}
+    return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval, **skipped)
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,10 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
     if model in RANKS:
         levels, interval = options.quantiles, LEVEL if options.interval else None
         column = column_for(schema, target, model)
-        return Asked(schema, target, model, QuantileQuestion(quantile_model(column, model, levels, interval)))
+        nobody = schema.person is not None
+        return Asked(
+            schema, target, model, QuantileQuestion(quantile_model(column, model, levels, interval, nobody=nobody))
+        )
     table = table_for(schema, target, question=model, by=by, level=options.level, between=between)
     if prior is not None and (by or between is not None):
         what = "by groups" if by else "between two numbers"

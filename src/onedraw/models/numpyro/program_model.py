@@ -28,6 +28,7 @@ from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
+from onedraw.models.model import CANNOT_SKIP
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel, PredictorFunction
 from onedraw.models.model import Bound, OwnFunctions, described, source_digest
@@ -156,8 +157,10 @@ class NumpyroModel(LikelihoodModel):
     def __init__(
         self, fn: Any, *, features: int, variance_floor: float | None = None, rate_cap: float | None = None,
         classes: Any = None, data_norm: float | None = None, bounds: Any = None, feature_names: Any = None,
-        name: str | None = None,
+        missing: Any = None, name: str | None = None,
     ) -> None:  # fmt: skip
+        if missing is not None:
+            raise InvalidModel(CANNOT_SKIP.format("A NumPyro model"))
         from .checks import examine
         from .distributions import likelihood_of
 

@@ -29,7 +29,7 @@ from onedraw.data.sums import Blocks, Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import batches, is_records
 from onedraw.models.model import Bound, ColumnModel, count, declared_missing, number
-from onedraw.models.sums.clamped_sums import real
+from onedraw.models.sums.clamped_sums import is_skip, real
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 from onedraw.private import Private
@@ -57,7 +57,7 @@ class ColumnQuantiles(ColumnModel):
     | --- | --- |
     | outside the range | its nearest end |
     | between two places of the lattice | the nearest |
-    | NaN, ±inf, None, not a number | ``missing``, by default the middle of the range |
+    | NaN, ±inf, None, not a number | ``missing``, by default the middle of the range, or with "skip" nothing |
     """
 
     quantity: ClassVar[str] = "quantiles"
@@ -68,8 +68,12 @@ class ColumnQuantiles(ColumnModel):
     lower: float
     upper: float
     step: float | None = None
-    missing: float | None = None
+    missing: Any = None
     interval: float | None = 0.95
+    nobody: bool = False
+    """Whether records may count for nobody, which makes the number of known and missing cells together private."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"nobody"})
 
     @classmethod
     def example(cls) -> Self:
@@ -92,6 +96,10 @@ class ColumnQuantiles(ColumnModel):
                 f"interval is a level such as 0.95, at least 0.5 and below 1, or None; {level!r} was given."
             )
         self._set(levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing, interval=level)
+
+    @property
+    def skips(self) -> bool:
+        return is_skip(self.missing)
 
     @property
     def meaning(self) -> str:
@@ -137,12 +145,17 @@ class ColumnQuantiles(ColumnModel):
     def summarise(self, data: Any) -> PlaceCounts:
         """The records as places, each clamped and rounded by itself, to be counted."""
         self.check(data)
-        n, place = len(data), PlaceOf(self.lower, float(self.step or 1.0), self.steps, float(self.missing or 0.0))
+        if self.skips and is_records(data) and data.schema.person is not None and not self.nobody:
+            raise InvalidModel(
+                "Records beyond a person's limit count for nobody, so missing and known cells do not add up to n. Pass nobody=True."
+            )
+        missing = float("nan") if self.skips else float(self.missing or 0.0)
+        n, place = len(data), PlaceOf(self.lower, float(self.step or 1.0), self.steps, missing)
         if is_records(data):
             read = data.read_as(replace(place, columns=(data.target or data.columns[0],)))
         else:
             read = Blocks.holding(n, blocked(((batch,) for batch in batches(data)), block_rows(n))).read_as(place)
-        return PlaceCounts(n, self.steps, read)
+        return PlaceCounts(n, self.steps, read, skips=self.skips)
 
 
 def _round_step(most: float) -> float:
@@ -185,7 +198,8 @@ LEAST_BITS = 3
 @dataclass(frozen=True)
 class PlaceOf(Reading):
     """A record's place round((x − lower)/step) in 0 … steps, itself alone deciding; NaN is at that of ``missing``. A reading of
-    `onedraw.data.sums`."""
+    `onedraw.data.sums`. Where that is NaN, missing cells are skipped: they are in a cell beyond all others, and records that count for
+    nobody in the one after it."""
 
     lower: float
     step: float
@@ -199,10 +213,25 @@ class PlaceOf(Reading):
             places = np.subtract(values, self.lower, dtype=np.float64)
             places /= self.step
         np.rint(places, out=places)
-        if not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
+        if np.isnan(self.missing):
+            beyond = cell_count(self.steps) << cell_shift(self.steps)
+            nobody, lost = np.asarray(values) == -np.inf, np.isnan(places)
+            np.clip(places, 0, self.steps, out=places)
+            places[lost], places[nobody] = beyond, beyond + (1 << cell_shift(self.steps))
+        elif not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
             places[np.isnan(places)] = np.rint((self.missing - self.lower) / self.step)
             np.clip(places, 0, self.steps, out=places)
-        return (places.astype(np.int32 if self.steps < 2**31 else np.int64),)  # half as much to hold
+        return (places.astype(np.int32 if self.steps < 2**30 else np.int64),)  # half as much to hold
+
+
+def cell_shift(steps: int) -> int:
+    """Return how many bits of a place tell it from others in its cell."""
+    return max(0, steps.bit_length() - CELL_BITS)
+
+
+def cell_count(steps: int) -> int:
+    """Return how many cells there are."""
+    return (steps >> cell_shift(steps)) + 1
 
 
 @dataclass(frozen=True)
@@ -249,11 +278,12 @@ class NodeCounts(Statistic):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceCounts(Private):
-    """Ranks of ``n`` records at places 0 … ``steps``. As private as they are: never printed or written."""
+    """Ranks of ``n`` records at places 0 … ``steps``, or of those with a known cell. As private as they are: never printed or written."""
 
     n: int
     steps: int
     records: Any
+    skips: bool = False
     _known: dict[int, tuple[Integers, Integers]] = field(default_factory=dict)
     """Of cells asked about: their occupied places, and the records up to each."""
 
@@ -283,15 +313,30 @@ class PlaceCounts(Private):
         asked = (up_to > first) & (below < last)
         return occupied[asked], below[asked], up_to[asked]
 
+    @property
+    def known(self) -> int:
+        """How many records have a place."""
+        return int(self._cells[-1])
+
+    @property
+    def missing(self) -> int:
+        """How many count for somebody and have none."""
+        return int(self._counted[cell_count(self.steps)]) if self.skips else 0
+
     @cached_property
     def _shift(self) -> int:
-        return max(0, self.steps.bit_length() - CELL_BITS)
+        return cell_shift(self.steps)
+
+    @cached_property
+    def _counted(self) -> Integers:
+        """Records in every cell, and where missing ones are skipped those, and those that count for nobody."""
+        cells = cell_count(self.steps) + (2 if self.skips else 0)
+        return np.asarray(self.records.sum(CellCounts(self._shift, cells)))
 
     @cached_property
     def _cells(self) -> Integers:
         """Records below every cell, and all of them."""
-        cells = (self.steps >> self._shift) + 1
-        return np.append(0, np.cumsum(self.records.sum(CellCounts(self._shift, cells))))
+        return np.append(0, np.cumsum(self._counted[: cell_count(self.steps)]))
 
     @cached_property
     def _occupied(self) -> Mask:
@@ -324,7 +369,7 @@ class PlaceCounts(Private):
 
     def _parts(self, nodes: Integers, shift: int, bits: int) -> Integers:
         """One pass."""
-        asked = np.zeros(len(self._occupied), dtype=bool)
+        asked = np.zeros(len(self._counted), dtype=bool)
         asked[nodes >> (self._shift - shift)] = True
         return np.asarray(self.records.sum(NodeCounts(self._shift, shift, bits), nodes, asked))
 
