@@ -16,7 +16,7 @@ from onedraw.methods.noisy_moments import least_known
 from onedraw.methods.stages import Categories
 from onedraw.models.moments.measured import Layout
 from onedraw.models.normal_estimates import NormalEstimates
-from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
+from onedraw.models.sums.exact_sums import deviation, matrix_deviation, symmetric
 from onedraw.plans import Plan
 from onedraw.privacy import PureDP
 
@@ -52,7 +52,8 @@ class CompleteCases(Mechanism):
         counted = self.missing_of(plan, stages)
         if counted is None:
             return None
-        few = counted.value < least_known(plan.parameters["known_noise"])
+        noise = deviation(plan.parameters["known_noise"], 1, pure=isinstance(plan.guarantee.promise, PureDP))
+        few = counted.value < least_known(noise)
         return np.full(len(plan.model.parameter_names), few)
 
 

@@ -208,7 +208,7 @@ class NumberTable(Table):
     @property
     def centers(self) -> bool:
         """Whether its squares can be summed about released means: a variance whose groups have public sizes."""
-        return self.show == "variance" and not self.moves_between_cells and not self.skips
+        return self.show == "variance" and not self.moves_between_cells
 
     def summarise(self, data: Any) -> Summary:
         """n and the exact sums; of a variance also the records, to be read again about a released mean."""
