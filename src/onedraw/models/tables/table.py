@@ -87,6 +87,8 @@ class Table(ColumnModel):
     def block(self) -> int:
         """Whole numbers that are kept of each group."""
 
+    skips_by_itself: ClassVar[bool] = False
+    """Whether `add` leaves out records with a missing cell."""
     filler: ClassVar[float] = 0.0
     """What stands for a cell that is not known while it is added to a group that is dropped."""
     unit_of_count: ClassVar[int] = 1
@@ -285,7 +287,7 @@ class TableSums(Statistic):
     def of_block(self, *columns_and_weight: Batch) -> Integers:
         *columns, weight = columns_and_weight
         values, *codes = (real(column, weight) for column in columns)
-        if self.table.skips:
+        if self.table.skips and not self.table.skips_by_itself:
             return self._of_known(values, codes)
         sums = np.zeros((self.table.cells, self.table.block), dtype=np.int64)
         self.table.add(sums, self.table.cell(codes) if codes else None, values)
