@@ -4,7 +4,7 @@
 
 Rank errors: how many records lie between the released number and the sample's quantile, 0 inside ties. Replace-one, pure ε = 1,
 range 0 to 1,000,000 public for all. Of a single selection the mean is no estimate but the expectation under its law, summed over
-all places (`audit.cases.quantiles.selection_law`). diffprivlib's quantile is its algorithm (tools/quantiles.py at commit 5d9c9d8), because
+all places (`audit.cases.selections.selection_law`). diffprivlib's quantile is its algorithm (tools/quantiles.py at commit 5d9c9d8), because
 its release does not import here; OpenDP's is make_private_quantile (permute-and-flip) on evenly spaced candidates, at distance 2, one
 replaced record: its law, and its own program beside it as a check.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import onedraw as od
-from onedraw.audit.cases.quantiles import selection_law
+from onedraw.audit.cases.selections import selection_law
 from onedraw.methods import ExponentialQuantiles
 from onedraw.methods.quantiles.run import RankSelection
 from onedraw.models import ColumnQuantiles

@@ -18,7 +18,7 @@ import numpy as np
 
 import onedraw as od
 from onedraw.audit.cases import faults, investigation
-from onedraw.audit.cases.catalogue import BUILDERS, YARDSTICK, cases
+from onedraw.methods.catalog import YARDSTICK, cases, model_words
 
 DOCS = Path(__file__).parents[1]
 RESULT = DOCS / "assets" / "audit-of-every-mechanism.json"
@@ -34,7 +34,7 @@ HEAD = """\
 
 Each mechanism of the library is planned for ε = {epsilon:g}, δ = {delta:g} (pure ε = {epsilon:g} where it needs no δ) and attacked on
 the worst pair of neighbouring data sets that is known for it. The law of its draw is written down a second time, from the
-papers, in `onedraw.audit.cases`; the package `onedraw.audit` that judges it imports neither mechanisms nor models. `onedraw audit
+papers, in the `audit` module of each method; the package `onedraw.audit` that judges it imports neither mechanisms nor models. `onedraw audit
 --model logistic --epsilon 1` runs the same for one model, `onedraw audit release.json` for the numbers of a release. For a
 mechanism of your own: [audit the mechanism you added](auditing-your-mechanism.md).
 
@@ -96,16 +96,20 @@ counts that are not squared, an added step, records that count twice, and other 
 """
 
 
-def audited(kept: list[dict[str, Any]] | None = None, mechanism: str | None = None) -> dict[str, Any]:
-    """Run everything; or only the cases of one mechanism, and keep the rows of the others."""
-    generator, rows = np.random.default_rng(), []
-    for model in (YARDSTICK, *BUILDERS):
+def audited(stored: list[dict[str, Any]], mechanism: str | None = None) -> dict[str, Any]:
+    """Run everything; or only the cases of one mechanism, and keep the rows of the others. New rows come after those stored."""
+    generator, rows, kept = np.random.default_rng(), [], stored if mechanism else []
+    known = [title for title in dict.fromkeys(row["title"] for row in stored) if title in (YARDSTICK, *model_words())]
+    for model in dict.fromkeys([*known, YARDSTICK, *model_words()]):
         every = cases(model, od.ApproxDP(EPSILON, DELTA))
-        order = {case.name: place for place, case in enumerate(every)}
+        places = [row["name"] for row in stored if row["title"] == model]
+        order = {name: place for place, name in enumerate(dict.fromkeys([*places, *(case.name for case in every)]))}
         rows_of = [
             row
-            for row in kept or ()
-            if row["title"] == model and row["name"] in order and not row["key"].startswith(mechanism or "")
+            for row in kept
+            if row["title"] == model
+            and row["name"] in {case.name for case in every}
+            and not row["key"].startswith(mechanism or "")
         ]
         chosen = [case for case in every if case.key.startswith(mechanism or "")]
         tasks = investigation.tasks_for(chosen, EFFORT) if chosen else []
@@ -183,8 +187,8 @@ def reasons(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> None:
     if "--render" not in sys.argv:
         mechanism = sys.argv[sys.argv.index("--mechanism") + 1] if "--mechanism" in sys.argv else None
-        kept = json.loads(RESULT.read_text(encoding="utf-8"))["cases"] if mechanism else None
-        RESULT.write_text(json.dumps(audited(kept, mechanism), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        stored = json.loads(RESULT.read_text(encoding="utf-8"))["cases"]
+        RESULT.write_text(json.dumps(audited(stored, mechanism), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(render(json.loads(RESULT.read_text(encoding="utf-8"))), encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -177,6 +177,14 @@ class Plan:
     def parameters(self) -> Mapping[str, float]:
         """The mechanism's public numbers by name."""
         return MappingProxyType(dict(self.numbers))
+
+    def for_one_draw(self) -> Plan:
+        """Return the plan with the same numbers for one draw and one record per person, from whose promise this one's follows."""
+        if self.draws == 1 and self.request.records_per_person == 1:
+            return self
+        request = replace(self.request, draws=1, records_per_person=1)
+        single: Plan = self.mechanism.plan(request, dict(self.parameters))
+        return single
 
     def target(self, summary: Any) -> Any:
         """The `Target` the theorem is about, for these records. As private as they are."""

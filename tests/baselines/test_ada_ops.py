@@ -10,11 +10,12 @@ from scipy import special, stats
 
 import onedraw as od
 from onedraw import models
-from onedraw.audit.cases import cases, examine
+from onedraw.audit.cases import examine
 from onedraw.baselines import AdaOPS
 from onedraw.baselines.ada_ops import AdaptiveDraw, raised
 from onedraw.baselines.regression_sums import RegressionSums
 from onedraw.methods import plan_from_dict
+from onedraw.methods.catalog import cases
 from tests.baselines.cases import ODD, linear_records
 
 PRIOR = od.Gaussian(scale=1.0, radius=5.0)

@@ -8,11 +8,12 @@ from scipy import optimize, stats
 
 import onedraw as od
 from onedraw import models
-from onedraw.audit.cases import case_for, cases, examine, smallest_caught_factor
+from onedraw.audit.cases import examine, smallest_caught_factor
 from onedraw.baselines import AdaSSP
 from onedraw.baselines.ada_ssp import NoisyRegressionSums
 from onedraw.baselines.regression_sums import RegressionSums, both_moved
 from onedraw.methods import plan_from_dict
+from onedraw.methods.catalog import case_for, cases
 from onedraw.samplers.noise import Noise
 from tests.baselines.cases import ODD, linear_records
 

@@ -1,4 +1,4 @@
-"""What the programs of the baselines add is what their plans say: a tenth less noise is seen, and so is noise that is left out."""
+"""Programs add what their plans say (output_perturbation.py, objective_perturbation.py): a tenth less noise, or none, is seen."""
 
 import numpy as np
 import pytest

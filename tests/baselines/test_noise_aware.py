@@ -9,13 +9,14 @@ from scipy import special, stats
 
 import onedraw as od
 from onedraw import models
-from onedraw.audit.cases import case_for, examine
-from onedraw.audit.cases.family_sums import family_sums_cases, product_sums_cases
+from onedraw.audit.cases import examine
 from onedraw.baselines import NoiseAware
+from onedraw.baselines.audits.family_sums import family_sums_cases, product_sums_cases
 from onedraw.baselines.noisy_counts import CountPosterior
 from onedraw.baselines.noisy_totals import SumNoise, TabulatedLaw
 from onedraw.baselines.sufficient_statistics import naive_posterior, sums_of
 from onedraw.methods import plan_from_dict
+from onedraw.methods.catalog import case_for
 from tests.baselines.cases import FAMILIES, N
 
 BUDGETS = [od.PureDP(0.3), od.ApproxDP(1.0, 1e-6), od.ZCDP(0.02), od.GaussianDP(0.5)]

@@ -8,10 +8,11 @@ from scipy import stats
 
 import onedraw as od
 from onedraw import models
-from onedraw.audit.cases import case_for, examine, smallest_caught_factor
-from onedraw.audit.cases.tilted import MODELS as ONE_COEFFICIENT
-from onedraw.audit.cases.tilted import objective_cases
+from onedraw.audit.cases import examine, smallest_caught_factor
+from onedraw.baselines.audits.tilted import MODELS as ONE_COEFFICIENT
+from onedraw.baselines.audits.tilted import objective_cases
 from onedraw.baselines.objective_perturbation import ObjectivePerturbation, TiltedMinimum
+from onedraw.methods.catalog import case_for
 
 PRIOR = od.Gaussian(scale=2.0)
 LOGISTIC = models.Logistic(features=3, bounds=(-1, 1), prior=PRIOR)

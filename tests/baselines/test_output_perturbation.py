@@ -8,10 +8,11 @@ from scipy import stats
 
 import onedraw as od
 from onedraw import models
-from onedraw.audit.cases import case_for, cases, examine, smallest_caught_factor
+from onedraw.audit.cases import examine, smallest_caught_factor
 from onedraw.audit.cases.investigation import attack_program
 from onedraw.baselines.output_perturbation import NoisyMinimum, OutputPerturbation
 from onedraw.baselines.regularised_fit import least_squares_radius
+from onedraw.methods.catalog import case_for, cases
 
 PRIOR = od.Gaussian(scale=1.0)
 BOX = {"features": 3, "bounds": (-1, 2), "prior": PRIOR}

@@ -1,4 +1,4 @@
-"""Two papers' own weights of a Gibbs posterior: what they promise, where they are false, and how far they fall behind
+"""Two papers' own weights of a Gibbs posterior (minami.py, wang_ops.py): what they promise, where they are false, and how far they fall behind
 ours."""
 
 import math
@@ -8,10 +8,11 @@ import pytest
 
 import onedraw as od
 from onedraw import models
-from onedraw.audit.cases import case_for, cases, examine
+from onedraw.audit.cases import examine
 from onedraw.baselines import Minami, OnePosteriorSample
 from onedraw.baselines.wang_ops import likelihood_bound
 from onedraw.methods import plan_from_dict
+from onedraw.methods.catalog import case_for, cases
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 UNIT = models.Logistic(features=3, bounds=(0, 1), prior=od.Gaussian(scale=3.0))

@@ -8,7 +8,7 @@ from scipy import stats
 
 import onedraw as od
 from onedraw import audit
-from onedraw.audit.cases.training import step_law
+from onedraw.baselines.audits.training import step_law
 from onedraw.baselines.sgd_steps import (
     Numbers,
     Steps,

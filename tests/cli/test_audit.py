@@ -154,7 +154,7 @@ def test_a_mechanism_and_model_without_a_case_say_what_to_use_instead(run, tmp_p
     [
         ((), "nothing to attack"),
         (("--model", "logistic"), "needs the promise"),
-        (("--model", "cubic", "--epsilon", "1"), "Choose one of: proportion"),
+        (("--model", "cubic", "--epsilon", "1"), "Choose one of: choice"),
         (("--model", "mean", "--epsilon", "1", "--mechanism", "magic"), "No mechanism of mean is called 'magic'"),
         (("--model", "mean", "--epsilon", "1", "--effort", "huge"), "demo, quick, full"),
         (("--model", "mean", "--epsilon", "1", "--rounds", "10"), "counted rounds"),

@@ -1,4 +1,4 @@
-"""The fingerprint that `onedraw plan` prints is the one that `onedraw release` charges and certifies."""
+"""The fingerprint that `onedraw plan` prints is the one that `onedraw release` charges (release/fingerprint.py)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Estimators take what they are to estimate by name, and say what they estimated."""
+"""Estimators take what they are to estimate by name, and say what they estimated (planning/estimands.py)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""scikit-learn's own conformance suite over all estimators.
+"""scikit-learn's own conformance suite over all estimators (base.py).
 
 Checks that cannot hold here are listed one by one with the reason. They are strict: one that began to hold would fail.
 The four estimators of one column take (n,) or (n, 1), like scikit-learn's own LabelEncoder; its suite sends wider tables

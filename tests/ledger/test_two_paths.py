@@ -1,4 +1,4 @@
-"""A ledger that is reached under two paths around a kill: no acknowledged spend disappears without a word."""
+"""A ledger that is reached under two paths around a kill (mark.py): no acknowledged spend disappears without a word."""
 
 from __future__ import annotations
 

@@ -12,9 +12,8 @@ from importlib.metadata import entry_points
 import pytest
 
 import onedraw as od
-from onedraw.audit.cases import baselines, every_case
 from onedraw.errors import OnedrawError
-from onedraw.methods import AddedNoise, Mechanism, Moments, PerturbedMode, plan_from_dict
+from onedraw.methods import AddedNoise, Mechanism, Moments, PerturbedMode, catalog, plan_from_dict
 from onedraw.methods.base import calibrate
 from onedraw.methods.clipped_gradients import ClippedGradients
 from onedraw.methods.fit import AveragedSteps
@@ -56,9 +55,9 @@ def mechanism_names() -> set[str]:
 @cache
 def templates() -> tuple[Plan, ...]:
     """Plans of the audit's cases, which are of every mechanism: each a mechanism, a model and n."""
-    cases = [*every_case(BUDGETS["approx"])]
+    cases = [*catalog.every_case(BUDGETS["approx"])]
     for other in (BUDGETS["approx"], BUDGETS["pure"]):
-        cases += [case for build in baselines.BUILDERS for case in build(other)]
+        cases += catalog.cases(catalog.LITERATURE, other)
     return tuple(case.plan for case in cases if getattr(case, "plan", None) is not None)
 
 

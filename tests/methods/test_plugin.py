@@ -1,4 +1,4 @@
-"""A mechanism of another package (other_package.py) is served like our own, without a change in this one."""
+"""A mechanism of another package (other_package.py; base.py) is served like our own, without a change in this one."""
 
 import json
 import os
@@ -12,7 +12,8 @@ import pytest
 
 import onedraw as od
 from onedraw import cli
-from onedraw.audit.cases import case_for, examine
+from onedraw.audit.cases import examine
+from onedraw.methods.catalog import case_for
 from onedraw.models import NumberTable
 from onedraw.plain_text import brief
 from onedraw.planning import expected_error

@@ -9,7 +9,6 @@ import pytest
 
 import onedraw as od
 from onedraw import models
-from onedraw.audit.cases.moments import provoke_moments
 from onedraw.audit.cases.staged import Recorded
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.methods import Moments, PerturbedMode
@@ -17,6 +16,7 @@ from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit.run import Stages as AveragedStages
 from onedraw.methods.fit.sizes import StepNumbers
 from onedraw.methods.fit.sizes import stages_of as averaged_stages
+from onedraw.methods.moments.replay import provoke_moments
 from onedraw.methods.perturbed_mode.mechanism import FitNumbers, stages_of
 from onedraw.methods.perturbed_mode.run import Stages
 from onedraw.samplers.noise import Noise

@@ -1,4 +1,4 @@
-"""Report, plan page and summary of the default fit: what is estimated, how sure it is, and why an interval is missing."""
+"""Words of the default fit (results.py, page.py): what is estimated, how sure it is, and why an interval is missing."""
 
 from __future__ import annotations
 

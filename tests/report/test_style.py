@@ -1,4 +1,4 @@
-"""The style sheet's colours by the formula of WCAG 2.2, in daylight and in the dark: words 4.5 : 1, shapes 3 : 1."""
+"""Colors of style.css by the formula of WCAG 2.2, in daylight and in the dark: words 4.5 : 1, shapes 3 : 1."""
 
 import re
 from itertools import product

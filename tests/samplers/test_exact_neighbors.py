@@ -17,7 +17,7 @@ from onedraw.models import Summary, distributions
 from onedraw.privacy import GaussianDP, RenyiDP
 
 try:
-    from onedraw.release import lattice
+    from onedraw.samplers import lattice
 except ImportError:  # the reviewed commit has no such file, and refuses no lattice
     lattice = None
 

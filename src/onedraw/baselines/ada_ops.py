@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -41,6 +41,10 @@ from onedraw.samplers.variates import TRIES, check_delta
 
 from .ada_ssp import RegressionTarget, check_failure, enforced
 from .regression_sums import RegressionSums
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 SHARES = (0.25, 0.25, 0.5)
 """Of μ²: the eigenvalue, the length, the draw. The paper gives a quarter of ε to each of the first two."""
@@ -182,6 +186,17 @@ class AdaOPS(Mechanism):
         radius = min(far / sums.reach, plan.model.radius)
         pull = plan.request.records_per_person * sums.reach * (2.0 * sums.bound + sums.reach * radius)
         return Ball(radius, _mus(plan)[1] ** 2 * together / pull**2 * (1.0 - 2.0**-30))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.adaptive import ada_ops_case
+
+        return ada_ops_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.adaptive import ada_ops_cases
+
+        return {"baselines": ada_ops_cases}
 
 
 def _pair(budget: Any) -> tuple[float, float]:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -35,6 +35,10 @@ from onedraw.samplers.randomness import OPENDP
 from onedraw.samplers.sampler import Sample, Sampler
 
 from .regression_sums import RegressionSums, both_moved
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,17 @@ class AdaSSP(Mechanism):
         edge = numbers["squares_noise"] * math.sqrt(p * math.log(2.0 * p * p / self.failure))
         own = eigenvalue - numbers["eigenvalue_noise"] * math.sqrt(2.0 * math.log(1.0 / self.failure))
         return max(0.0, edge - max(0.0, own))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.adaptive import ada_ssp_case
+
+        return ada_ssp_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.adaptive import ada_ssp_cases
+
+        return {"baselines": ada_ssp_cases}
 
 
 def check_failure(value: float) -> float:

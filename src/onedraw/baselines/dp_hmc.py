@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -39,6 +39,10 @@ from onedraw.privacy.numbers import fraction_up, positive, positive_integer, roo
 from onedraw.samplers.numpy_chacha import SeededChaCha
 
 from .penalty import BEST, accepts_with_penalty, on_lattice
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 TESTS = ("penalty", "barker")
 
@@ -336,6 +340,17 @@ class DPHMC(PrivateChain):
     def public(self, plan: Plan, seed: bytes) -> PublicStep:
         """Momenta in the place of directions."""
         return PublicStep(plan.model, plan.parameters, plan.n, PublicMomenta(seed, len(plan.model.parameter_names)))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.noisy_chains import leapfrog_case
+
+        return leapfrog_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.noisy_chains import leapfrog_cases
+
+        return {"baselines": leapfrog_cases}
 
 
 def step_mu(leapfrogs: int, gradient: float, test: float) -> float:

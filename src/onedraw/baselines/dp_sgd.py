@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from onedraw.samplers.variates import check_delta
 from .opacus_training import check_opacus, lacking_for_opacus, record_gradients
 from .poisson_steps import MOST_STEPS, THEOREM, PoissonSteps
 from .sgd_steps import AT_ONCE, Numbers, Objective, Steps, by_jax, capacity, drawn_steps, objective_of, one_by_one
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 LARGEST = 1e6
 """Of a clip or a learning rate: a path of either cannot leave the floating-point numbers."""
@@ -119,6 +123,17 @@ class DPSGD(Mechanism):
     def numbers(self, plan: Plan) -> Numbers:
         """Of a step. The noise is relative to one record's norm, and everything is divided by the public batch size."""
         return Numbers(self.clip, plan.parameters["noise_multiplier"] * self.clip, self.learning_rate / self.batch_size)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.training import training_case
+
+        return training_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.training import training_cases
+
+        return {"baselines": training_cases}
 
 
 def _moderate(name: str, given: float) -> float:

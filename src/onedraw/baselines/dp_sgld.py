@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,10 @@ from onedraw.samplers.variates import check_delta
 
 from .poisson_steps import MOST_STEPS, THEOREM, PoissonSteps
 from .sgd_steps import AT_ONCE, capacity, drawn_steps, moved
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 USUAL_BATCH = 1000
 """Records expected in a step where none are asked for and there are as many."""
@@ -192,6 +196,17 @@ class DPSGLD(Mechanism):
 
     def own_sampler(self) -> type[SubsampledLangevin]:
         return SubsampledLangevin
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.training import subsampled_case
+
+        return subsampled_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.training import subsampled_cases
+
+        return {"baselines": subsampled_cases}
 
 
 def _reach(bounds: ConvexBounds) -> float:

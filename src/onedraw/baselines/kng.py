@@ -38,6 +38,8 @@ from onedraw.private import Private
 from .gradient_norms import LARGEST_STEPS, LEAST_STEPS, GradientNorms
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
     from onedraw.methods.candidates.run import Selection
 
 MOST_DIMENSIONS = 3
@@ -168,6 +170,17 @@ class KNG(Mechanism):
         return Plan.of(
             self, request, numbers, promise_of_rounds([spent], request.budget, **_times(request)), THEOREM, found
         )
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.gradient_norms import norm_case
+
+        return norm_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.gradient_norms import norm_cases
+
+        return {"baselines": norm_cases}
 
 
 def _times(request: Request) -> dict[str, int]:

@@ -10,13 +10,17 @@ counterexample: minami.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from onedraw.errors import WrongCall
 from onedraw.methods import Gibbs
 from onedraw.plans import Plan, Request
 
 from .over_gibbs import OverGibbs
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 
 @dataclass(frozen=True)
@@ -48,3 +52,14 @@ class Minami(OverGibbs):
         """A plan within the corollary's range is proven, whatever was asked for."""
         found = replace(self.rule, weight=self.weight(request)).calibrate(request)
         return replace(self, as_published=not found.mechanism.proven)._named(found)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.published_draws import minami_case
+
+        return minami_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.published_draws import minami_cases
+
+        return {"baselines": minami_cases}

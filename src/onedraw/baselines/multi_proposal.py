@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from onedraw.models.sums.loss_changes import BITS, LossChanges
 from onedraw.plans import Plan, Request
 from onedraw.privacy import BoundedRangeCurve, RenyiDP
 from onedraw.privacy.numbers import fraction_up, positive, positive_integer, up
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 PROPOSALS, MOST_PROPOSALS = 7, 255
 
@@ -162,3 +166,14 @@ class MultiProposal(PrivateChain):
         """Directions in two dimensions more than there are coefficients."""
         source = PublicDirections(seed, len(plan.model.parameter_names) + 2)
         return PublicStep(plan.model, plan.parameters, plan.n, source)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.noisy_chains import layout_case
+
+        return layout_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.noisy_chains import layout_cases
+
+        return {"baselines": layout_cases}

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from .noisy_products import ProductSums
 from .noisy_regression import Regression, RegressionPosterior
 from .noisy_totals import TotalPosterior
 from .sufficient_statistics import FamilyNoise, WholeSums, check_one_draw
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 
 @dataclass(frozen=True)
@@ -121,3 +125,14 @@ class NoiseAware(FamilyNoise):
     def regression(self, plan: Plan) -> Regression:
         """All that is public of a plan's regression."""
         return Regression.of(plan, self._products(plan.request), self.row_deviation)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.family_sums import noise_aware_case
+
+        return noise_aware_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.family_sums import noise_aware_cases
+
+        return {"baselines": noise_aware_cases}

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -37,6 +37,10 @@ from onedraw.samplers.noise import Noise
 from onedraw.samplers.sampler import Sample, Sampler
 
 from .regularised_fit import PerturbedFit, RegularisedFit, RegularisedTarget, exactness_of, regularised_fit
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 VERSIONS = ("chaudhuri", "kifer")
 
@@ -234,6 +238,17 @@ class ObjectivePerturbation(PerturbedFit):
 
     def own_sampler(self) -> type[TiltedMinimum]:
         return TiltedMinimum
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.tilted import objective_case
+
+        return objective_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.tilted import objective_cases
+
+        return {"baselines": objective_cases}
 
 
 def _least_epsilon(delta: Callable[[float], float], allowed: float) -> float:

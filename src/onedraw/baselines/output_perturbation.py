@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -33,6 +33,10 @@ from onedraw.samplers.randomness import BOTH, OPENDP, OPERATING_SYSTEM, is_secur
 from onedraw.samplers.sampler import Sample, Sampler
 
 from .regularised_fit import PerturbedFit, RegularisedFit, RegularisedTarget, exactness_of, power_below, regularised_fit
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 LAWS = ("norm", "laplace", "gaussian")
 
@@ -169,6 +173,17 @@ class OutputPerturbation(PerturbedFit):
 
     def own_sampler(self) -> type[NoisyMinimum]:
         return NoisyMinimum
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.regularised import output_case
+
+        return output_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.regularised import output_cases
+
+        return {"baselines": output_cases}
 
 
 def lattice(fit: RegularisedFit, records: int, ratio: float) -> float:

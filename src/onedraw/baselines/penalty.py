@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -29,6 +29,11 @@ from onedraw.models.sums.loss_changes import BITS
 from onedraw.plans import Request
 from onedraw.privacy import AveragedDirectionsCurve, GaussianDP, Promise, RenyiDP
 from onedraw.privacy.numbers import fraction_up, positive
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+    from onedraw.plans import Plan
 
 FINEST = 2.0**-15
 """σ is a multiple of it, so that σ²/2 is one of 2^−32, the lattice of λ."""
@@ -160,3 +165,14 @@ class Penalty(PrivateChain):
     @property
     def kernel(self) -> PenaltyTest:
         return PenaltyTest(Barker(self.length, None, self.effect, self.noise), self.test_noise, self.directions)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.noisy_chains import penalty_case
+
+        return penalty_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.noisy_chains import penalty_cases
+
+        return {"baselines": penalty_cases}

@@ -23,7 +23,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import special
@@ -38,6 +38,10 @@ from onedraw.models.sums.clamped_sums import RADIUS_STEPS, STEPS, Summary
 from onedraw.models.tables.table import proportional
 from onedraw.plans import Plan, Request
 from onedraw.privacy.numbers import confidence_level, root_up
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,17 @@ class SufficientStatistics(FamilyNoise):
 
     def posterior(self, plan: Plan, stages: Mapping[str, Any]) -> NaivePosterior:
         return NaivePosterior.of(plan, whole_numbers(stages))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.family_sums import family_sums_case
+
+        return family_sums_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.family_sums import sufficient_statistics_cases
+
+        return {"baselines": sufficient_statistics_cases}
 
 
 @dataclass(frozen=True)

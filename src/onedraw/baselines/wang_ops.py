@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onedraw.errors import UnsupportedBudget
 from onedraw.methods import Gibbs
@@ -23,6 +23,11 @@ from onedraw.privacy import ApproxDP, BoundedRange, PureDP
 from onedraw.privacy.numbers import fraction_down, up
 
 from .over_gibbs import OverGibbs
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+    from onedraw.plans import Plan
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,17 @@ class OnePosteriorSample(OverGibbs):
 
     def numbers(self, request: Request) -> dict[str, float]:
         return {"likelihood_bound": likelihood_bound(request.model)}
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audits.published_draws import sample_case
+
+        return sample_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audits.published_draws import sample_cases
+
+        return {"baselines": sample_cases}
 
 
 def likelihood_bound(model: Any) -> float:

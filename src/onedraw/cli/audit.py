@@ -103,8 +103,8 @@ def subject_of(
     release_file: Path | None, model: str | None, mechanism: str | None, epsilon: float | None, delta: float
 ) -> tuple[dict[str, Any], list[Any], Any]:
     """What is audited, as words; its cases; and the sampler, where a release names one."""
-    from onedraw.audit.cases import catalogue
     from onedraw.errors import WrongCall
+    from onedraw.methods import catalog
     from onedraw.privacy import epsilon_delta
 
     if release_file is not None:
@@ -115,22 +115,22 @@ def subject_of(
             )
         return from_release(release_file)
     if model is None:
-        raise WrongCall(f"There is nothing to attack: pass a release file, or --model with one of {', '.join(catalogue.BUILDERS)}.")  # fmt: skip
+        raise WrongCall(f"There is nothing to attack: pass a release file, or --model with one of {', '.join(catalog.model_words())}.")  # fmt: skip
     if epsilon is None:
         raise WrongCall("An audit needs the promise it is to test: without one nothing can be broken. Pass --epsilon 1, say.")  # fmt: skip
     asked = epsilon_delta(epsilon, delta)
     subject = {"model": model, "mechanism": mechanism, "asked": asked.to_dict(), "title": f"{model}: {asked}"}
-    return subject, catalogue.cases(model, asked, mechanism=mechanism), None
+    return subject, catalog.cases(model, asked, mechanism=mechanism), None
 
 
 def from_release(path: Path) -> tuple[dict[str, Any], list[Any], Any]:
     """The certificate is verified, its plan derived again, and attacked with the sampler it names."""
-    from onedraw.audit.cases import catalogue
+    from onedraw.methods import catalog
     from onedraw.release import load
     from onedraw.samplers.choice import read_sampler
 
     release = load(path)
-    certificate, case = release.certificate, catalogue.case_for(release.plan)
+    certificate, case = release.certificate, catalog.case_for(release.plan)
     subject = {"release": str(path), "sentence": release.sentence, "plan_digest": release.plan.digest,
                "fingerprint": certificate.fingerprint, "title": f"{path.name}: {release.sentence}"}  # fmt: skip
     return subject, [case], read_sampler(release.plan, certificate.sampler)

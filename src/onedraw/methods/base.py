@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 from onedraw.arrays import Array
 from onedraw.errors import CertificateRejected, OnedrawError, UnsupportedBudget, WrongCall
@@ -25,8 +25,13 @@ from .expectation import Expectation
 from .intervals import Interval, Published, Spread
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
     from onedraw.models.moments.result import MomentsResult
     from onedraw.models.normal_estimates import NormalEstimates
+
+
+AuditCases: TypeAlias = "Mapping[str, Callable[[Promise], list[Case]]]"
+"""Functions that make audit cases under a budget, by the word for a model."""
 
 
 class Posterior(Protocol):
@@ -254,13 +259,18 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
 
     # How to attack it.
 
-    def audit_case(self, plan: Plan) -> Any:
-        """Return how the audit attacks a plan, as an `onedraw.audit.cases.case.Case`; None if its catalogue knows the plan.
-
-        A mechanism of another package says here on which pair of tables its promise is attained, and which law a release has on
-        each of them. The package's own mechanisms are in the catalogue, since proof and audit share no code.
-        """
+    def audit_case(self, plan: Plan) -> Case | None:
+        """Return how the audit attacks a plan: the pair of tables on which its promise is attained, and which law a release has on
+        each of them. None if nobody has written that down."""
         return None
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        """Return the functions that make cases of this mechanism under a budget, by the word for a model.
+
+        The method's own `audit` module has them. It is loaded by an audit alone, and shares no code with the method (pyproject.toml).
+        """
+        return {}
 
 
 REMEDY_OF_SKIP = (

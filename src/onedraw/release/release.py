@@ -35,12 +35,12 @@ from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
 from onedraw.plans import Plan, digest_of
 from onedraw.privacy import Assumption, certify
+from onedraw.samplers.lattice import on_lattice, snap, spacing_for
 from onedraw.samplers.padding import PADDED, Padding
 from onedraw.samplers.sampler import Sample, Sampler
 
 from .certificate import Certificate, DrawStatement, LedgerEntry
 from .fingerprint import dataset_name
-from .lattice import on_lattice, snap, spacing_for
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
 from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of, stated_delta

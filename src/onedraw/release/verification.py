@@ -27,10 +27,10 @@ from onedraw.plain_text import round_up
 from onedraw.plans import Plan, digest_of
 from onedraw.privacy import Exactness, Promise
 from onedraw.samplers.choice import read_sampler
+from onedraw.samplers.lattice import snap, spacing_for
 
 from .certificate import PROSE, UNPROVEN, WORDING, Certificate, check_texts, differences, is_under, reject, rejecting
 from .earlier import FirstCertificate, check_first
-from .lattice import snap, spacing_for
 from .released import Release
 from .statement import check_unit, promise_of, rewrite, spend_of
 from .timing import check_timing

@@ -72,7 +72,7 @@ def cross_of(model: Table, target: str | None, values: Sequence[float], words: S
     shares = np.nan_to_num((numbers - low) / (high - low if high > low else math.inf))
     tones = np.clip(np.ceil(TONES * shares), 0, TONES)
     i, j = divmod(int(np.argmax(numbers)), numbers.shape[1])
-    total = model.show == "counts" and bool(model.each_level)
+    total = model.about_records and bool(model.each_level)
     return {
         "down": down,
         "across": across,

@@ -6,18 +6,10 @@ from scipy import integrate
 
 import onedraw as od
 from onedraw import audit, samplers
-from onedraw.audit.cases import (
-    EFFORTS,
-    attack_program,
-    cases,
-    examine,
-    investigate,
-    investigation,
-    program_draws,
-    tasks_for,
-)
+from onedraw.audit.cases import EFFORTS, attack_program, examine, investigate, investigation, program_draws, tasks_for
 from onedraw.audit.cases.case import sampler_for
 from onedraw.audit.cases.investigation import draws_of
+from onedraw.methods.catalog import cases
 
 BUDGET = od.ApproxDP(1.0, 1e-5)
 SURE = 0.999999

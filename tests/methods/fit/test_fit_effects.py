@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.audit.cases import replay_steps
-from onedraw.audit.cases.steps import MODELS
 from onedraw.errors import OnedrawError, WrongCall
 from onedraw.methods import calibrate, plan_from_dict
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import run as running
+from onedraw.methods.fit.audit import MODELS
 from onedraw.methods.fit.effects import Stretch, shares_of, stretch_of
+from onedraw.methods.fit.replay import replay_steps
 from onedraw.methods.fit.run import Stages
 from onedraw.methods.fit.sizes import LARGEST_LOSS, stretch_for
 from onedraw.samplers.noise import Noise

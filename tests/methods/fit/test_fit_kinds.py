@@ -12,16 +12,16 @@ import pytest
 from scipy import optimize, special, stats
 
 import onedraw as od
-from onedraw.audit.cases import replay_steps
-from onedraw.audit.cases.steps import steps_case
 from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import mechanism as promising
 from onedraw.methods.fit import run as running
+from onedraw.methods.fit.audit import steps_case
 from onedraw.methods.fit.class_scores import ClassScore, class_score, points
 from onedraw.methods.fit.kinds import FIXED_LENGTH, LIMITS
+from onedraw.methods.fit.replay import replay_steps
 from onedraw.methods.fit.run import Stages
 from onedraw.methods.fit.scores import Score, score_of
 from onedraw.methods.fit.sums import (

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import onedraw as od
-from onedraw.audit.cases import replay_steps
 from onedraw.data import sums as data_sums
 from onedraw.methods import calibrate
 from onedraw.methods.fit import AveragedSteps
 from onedraw.methods.fit import run as running
 from onedraw.methods.fit.coordinates import centre_of
+from onedraw.methods.fit.replay import replay_steps
 from onedraw.methods.fit.run import FitBySteps, Stages
 from onedraw.methods.fit.sizes import stages_of
 from onedraw.plans import Plan

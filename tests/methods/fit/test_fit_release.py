@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import onedraw as od
-from onedraw.audit.cases import case_for, replay_steps
 from onedraw.errors import CertificateRejected, OnedrawError
 from onedraw.methods import Mechanism, PerturbedMode, calibrate, plan_from_dict
+from onedraw.methods.catalog import case_for
 from onedraw.methods.fit import AveragedSteps
+from onedraw.methods.fit.replay import replay_steps
 from onedraw.methods.fit.run import FitBySteps
 from onedraw.methods.perturbed_mode.run import Fit
 from onedraw.planning import Regression

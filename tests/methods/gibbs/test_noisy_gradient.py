@@ -115,7 +115,7 @@ def test_the_certified_mu_is_that_of_the_whole_path_with_the_rounding_counted(we
 
 
 def test_a_loss_of_ones_own_is_not_rounded_and_has_the_smaller_of_both_bounds():
-    from onedraw.audit.cases.convex import linear_model
+    from onedraw.audit.cases.predictor import linear_model
 
     plan = calibrate(NoisyGradient(weight=1.0, time=2.0), linear_model(), GaussianDP(1e6), n=4)
     p = plan.parameters

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import onedraw as od
-from onedraw.audit.cases.quantiles import selection_law
+from onedraw.audit.cases.selections import selection_law
 from onedraw.errors import UnsupportedBudget
 from onedraw.methods import ExponentialChoice, plan_from_dict
 from onedraw.methods.model_choice.run import LossSelection

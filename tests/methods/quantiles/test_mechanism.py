@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 import onedraw as od
-from onedraw.audit.cases import quantiles as audited
 from onedraw.audit.cases.investigation import examine
 from onedraw.errors import CertificateRejected, InvalidModel, PromiseRefused, UnsupportedBudget
 from onedraw.methods import ExponentialQuantiles, plan_from_dict
+from onedraw.methods.quantiles import audit as audited
 from onedraw.methods.quantiles.mechanism import share_of_intervals
 from onedraw.methods.quantiles.run import RankSelection
 from onedraw.methods.quantiles.selection import QuantileTarget, depth_of, end_ranks, ladder, misses, quantile_tree

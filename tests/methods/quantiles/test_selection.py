@@ -8,10 +8,10 @@ from scipy import stats
 
 import onedraw as od
 from onedraw.audit.cases.investigation import examine
-from onedraw.audit.cases.quantiles import quantile_cases
 from onedraw.methods import ExponentialQuantiles
 from onedraw.methods.quantiles import mechanism as quantiles
 from onedraw.methods.quantiles import selection
+from onedraw.methods.quantiles.audit import quantile_cases
 from onedraw.methods.quantiles.run import RankSelection
 from onedraw.models import ColumnQuantiles
 from onedraw.samplers import seeded_generator

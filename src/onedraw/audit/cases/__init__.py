@@ -1,13 +1,12 @@
-"""Which mechanisms are attacked, on which pairs, with which planted faults: the auditor's case files.
+"""Cases: which law a release has on a pair of tables, and a whole audit of it. The methods' own are in `onedraw.methods.<name>.audit`.
 
-``case`` what a case is · ``losses``, ``laws`` formulas they share · ``conjugate``, ``convex``, ``divergence``,
-``finite``, ``quantiles``, ``noise`` the laws of the project's own mechanisms, written down again from the papers ·
-``staged`` plans in stages: ``fits``, ``steps``, ``measured``, ``moments``, and their programs run beside the formulas ·
-``catalogue`` all of them by model, and the case of any plan · ``investigation`` promise and exact profile, the smallest
-fault caught, the draws the library really makes attacked, with the effort stated beforehand · ``literature`` published
-faults, shown.
+``case`` what a case is · ``losses``, ``laws``, ``conjugate``, ``predictor``, ``selections`` formulas that several methods' cases
+share, written down again from the papers · ``staged`` plans in stages; ``declared`` the sums of a regression, which their programs
+are held against · ``investigation`` promise and exact profile, the smallest fault caught, the draws the library really makes
+attacked, with the effort stated beforehand · ``literature`` published faults, shown.
 
-The room `audit` knows none of this: it sees densities, probability vectors and draws. Proof and audit share no formula.
+Which mechanisms are attacked, `onedraw.methods.catalog` finds out by asking them. The rest of `audit` knows none of this: it sees
+densities, probability vectors and draws. Proof and audit share no formula.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
-    from .case import Case, DensityCase, Pair
-    from .catalogue import BUILDERS, case_for, cases, every_case
-    from .clipped import replay_clipped
-    from .fits import replay_fit
+    from .case import Case, DensityCase, FiniteCase, Pair, no_formula, program_draws
     from .investigation import (
         EFFORTS,
         Effort,
@@ -28,34 +24,21 @@ if TYPE_CHECKING:
         attack_program,
         examine,
         investigate,
-        program_draws,
         smallest_caught_factor,
         tasks_for,
     )
     from .literature import Fault, faults
-    from .measured import replay_measured
-    from .moments import provoke_moments, replay_moments
-    from .steps import replay_steps
 
 __all__ = [
-    "BUILDERS", "EFFORTS", "Case", "DensityCase", "Effort", "Examination", "Fault", "Pair", "attack_program",
-    "case_for", "cases", "every_case", "examine", "faults", "investigate", "program_draws", "provoke_moments",
-    "replay_clipped", "replay_fit", "replay_measured", "replay_moments", "replay_steps", "smallest_caught_factor",
-    "tasks_for",
+    "EFFORTS", "Case", "DensityCase", "Effort", "Examination", "Fault", "FiniteCase", "Pair", "attack_program",
+    "examine", "faults", "investigate", "no_formula", "program_draws", "smallest_caught_factor", "tasks_for",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, {
-        "case": ("Case", "DensityCase", "Pair"),
-        "catalogue": ("BUILDERS", "case_for", "cases", "every_case"),
+        "case": ("Case", "DensityCase", "FiniteCase", "Pair", "no_formula", "program_draws"),
         "investigation": (
-            "EFFORTS", "Effort", "Examination", "attack_program", "examine", "investigate", "program_draws", "smallest_caught_factor",
-            "tasks_for",
+            "EFFORTS", "Effort", "Examination", "attack_program", "examine", "investigate", "smallest_caught_factor", "tasks_for",
         ),
-        "fits": ("replay_fit",),
-        "measured": ("replay_measured",),
-        "moments": ("provoke_moments", "replay_moments"),
-        "steps": ("replay_steps",),
-        "clipped": ("replay_clipped",),
         "literature": ("Fault", "faults"),
     })  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,11 +20,10 @@ import numpy as np
 
 from onedraw import audit, samplers
 from onedraw.arrays import Array
-from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
-from onedraw.methods import BetaDivergence, Gibbs
-from onedraw.methods.base import calibrate
+from onedraw.errors import ExactnessRefused, WrongCall
 from onedraw.plans import Plan
 from onedraw.privacy import ApproxDP, Promise, PureDP
+from onedraw.samplers.lattice import on_lattice, spacing_for
 
 LogDensity = Callable[[Array], Array]
 
@@ -72,9 +71,9 @@ class Case(abc.ABC):
 
     @property
     def mechanism(self) -> str:
-        mechanism = self.plan.mechanism
-        rule = f" {mechanism.rule}" if isinstance(mechanism, Gibbs | BetaDivergence) else ""
-        return words(type(mechanism).__name__) + rule
+        rule = getattr(self.plan.mechanism, "rule", "")
+        name = words(type(self.plan.mechanism).__name__)
+        return f"{name} {rule}" if rule and isinstance(rule, str) else name
 
     @property
     def name(self) -> str:
@@ -107,6 +106,10 @@ class Case(abc.ABC):
     def sampler(self, plan: Plan) -> Any:
         """What the draws of its plan, or of a faulty one, are made with; None where no proven one exists."""
         return sampler_for(plan)
+
+    def draws(self, plan: Plan, records: Any, sampler: Any, *, size: int, seed: int) -> Array:
+        """Return ``size`` independent draws of the program by the numbers of a plan, which may be faulty ones."""
+        return program_draws(plan, records, sampler, size=size, seed=seed)
 
     @abc.abstractmethod
     def profile(self, pair: Pair, factor: float = 1.0) -> Any:
@@ -195,6 +198,14 @@ def sampler_for(plan: Plan) -> Any:
         return None
 
 
+def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: int) -> Array:
+    """``size`` independent draws (size, d), rounded to the lattice as a release would."""
+    target = plan.target(plan.model.summarise(records))
+    source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
+    sample = sampler.run(target, source, size=size)
+    return on_lattice(sample, spacing_for(plan, sampler, None)).reshape(size, -1)
+
+
 def no_formula(known: str, model: Any) -> WrongCall:
     """What is said where nobody has written down what a plan publishes on a worst pair of tables."""
     return WrongCall(
@@ -206,22 +217,6 @@ def no_formula(known: str, model: Any) -> WrongCall:
 def words(name: str) -> str:
     """GaussianMean → gaussian-mean, DPSGD → dpsgd."""
     return re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower()
-
-
-def eligible(mechanism: Any, model: Any, budget: Promise, *, n: int) -> list[Plan]:
-    """The plan; none where the mechanism cannot keep this budget."""
-    try:
-        return [calibrate(mechanism, model, budget, n=n)]
-    except PromiseRefused:
-        return []
-
-
-def cases_of(
-    build: Callable[..., Case], asked: Iterable[tuple[str, Any, Any]], budget: Promise, *, n: int
-) -> list[Case]:
-    """Of (label, mechanism, model) those that keep the budget."""
-    plans = [(label, plan) for label, mechanism, model in asked for plan in eligible(mechanism, model, budget, n=n)]
-    return [build(plan, label=label) for label, plan in plans]
 
 
 def pure(budget: Promise) -> PureDP:

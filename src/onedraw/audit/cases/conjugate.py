@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,13 +19,12 @@ import numpy as np
 
 from onedraw import audit
 from onedraw.arrays import Array
-from onedraw.errors import PromiseRefused, WrongCall
-from onedraw.methods import Concentrated, Diffused, Direct, Gibbs, Plan, calibrate
-from onedraw.models import ConjugateModel, Law, distributions
+from onedraw.errors import WrongCall
+from onedraw.models import Law, distributions
 from onedraw.models.conjugate.family import Move
-from onedraw.privacy import Promise
+from onedraw.plans import Plan
 
-from .case import TOLERANCE, Case, LogDensity, NormalCase, Pair, eligible
+from .case import TOLERANCE, Case, LogDensity, NormalCase, Pair
 
 REACH = 600.0
 """How far the logarithm of a draw is followed: further out a posterior weighs less than e^−600 of its centre."""
@@ -33,11 +33,15 @@ ATTAINED = "the worst neighbours of the theorem: its bound is their divergence"
 TAIL = "the two Gaussians are as far apart as the rule allows, but its (ε, δ) comes from a tail bound"
 
 
+@dataclass(frozen=True)
 class ConjugateCase(Case):
     """What the laws share: r and 1/m, the sums, and which of the two the fault multiplies."""
 
+    concentrated: bool = False
+    """Whether the fault multiplies the prior's share 1/m in place of a record's weight."""
+
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
-        if not isinstance(self.plan.mechanism, Concentrated):
+        if not self.concentrated:
             return super().numbers(factor)
         return {**self.plan.parameters, "prior_factor": self.plan.parameters["prior_factor"] * factor}
 
@@ -148,13 +152,23 @@ def in_far_coordinate(density: LogDensity, centre: float, scale: float) -> LogDe
     return changed
 
 
-def conjugate_case(plan: Plan, *, label: str = "") -> Case:
-    """The case of any plan for a conjugate family, on the worst neighbours of its theorem."""
+def conjugate_case(
+    plan: Plan, *, concentrated: bool = False, reason: str | None = None, label: str = ""
+) -> ConjugateCase:
+    """Return the case of any plan for a conjugate family, on the worst neighbours of its theorem.
+
+    Parameters
+    ----------
+    concentrated : bool
+        Whether the plan calibrates the prior's share in place of a record's weight.
+    reason : str, optional
+        Why the promise is not attained; None: it is.
+    """
     law = type(plan.model.prior_law)
     if law not in CASES:
         raise WrongCall(f"{law.__name__} is not a law the audit knows.")
-    loose = isinstance(plan.mechanism, Gibbs) and plan.mechanism.rule in ("theorem7", "corollary8")
-    return CASES[law](plan, worst_pairs(plan.model.worst_moves, plan.n), TAIL if loose else ATTAINED, not loose, label)
+    pairs = worst_pairs(plan.model.worst_moves, plan.n)
+    return CASES[law](plan, pairs, reason or ATTAINED, reason is None, label, concentrated)
 
 
 def worst_pairs(moves: Iterable[Move], n: int) -> tuple[Pair, ...]:
@@ -164,23 +178,3 @@ def worst_pairs(moves: Iterable[Move], n: int) -> tuple[Pair, ...]:
         crowd, name = [others] * (n - 1), f"{n - 1} at {others}, one from {before} to {after}"
         found.setdefault(f"{crowd}, {before}, {after}", Pair(name, [*crowd, before], [*crowd, after]))
     return tuple(found.values())
-
-
-def family_cases(family: type[ConjugateModel], budget: Promise, *, n: int = 10) -> list[Case]:
-    """Direct, Diffused and Concentrated; as Gibbs posteriors too where a family has the bounds, under the rules that
-    need no Lipschitz loss."""
-    model = family.example()
-    mechanisms: list[Any] = [Diffused(), Concentrated()]
-    if "gradient_difference" in model.bounds:
-        mechanisms += [Gibbs(rule) for rule in ("gdp", "theorem7", "rdp")]
-    plans = [] if family.plain_draw_is_useless else [_strong_enough(family, budget, n=n)]
-    plans += [calibrate(mechanism, model, budget, n=n) for mechanism in mechanisms]
-    return [conjugate_case(plan) for plan in plans]
-
-
-def _strong_enough(family: type[ConjugateModel], budget: Promise, *, n: int) -> Plan:
-    """Direct sampling, free in its prior alone: the first power of 1.5 as its strength that keeps the budget."""
-    for step in range(60):
-        for plan in eligible(Direct(), family.example(1.5**step), budget, n=n):
-            return plan
-    raise PromiseRefused(f"No prior up to {1.5**59:.3g} records lets Direct sampling keep {budget}.")

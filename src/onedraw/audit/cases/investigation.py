@@ -24,29 +24,18 @@ from typing import Any, cast
 import numpy as np
 from scipy import special
 
-from onedraw import audit, samplers
+from onedraw import audit
 from onedraw.arrays import Array
 from onedraw.audit.attacks import Method
 from onedraw.audit.comparison import excess, share
 from onedraw.audit.results import AttackResult, AuditReport, PairFinding, Violation, json_object
-from onedraw.methods import Candidates, Plan
 from onedraw.privacy import Promise, PureDP
-from onedraw.release.lattice import on_lattice, spacing_for
-from onedraw.samplers.selection import select
 
 from .case import LogDensity, Pair
 
 # ── the program's own draws ──
 
 Draw = Callable[[int, np.random.Generator, int], Array]
-
-
-def program_draws(plan: Plan, records: Any, sampler: Any, *, size: int, seed: int) -> Array:
-    """``size`` independent draws (size, d), rounded to the lattice as a release would."""
-    target = plan.target(plan.model.summarise(records))
-    source = samplers.seeded_key(seed) if sampler.randomness == "jax" else samplers.seeded_generator(seed)
-    sample = sampler.run(target, source, size=size)
-    return on_lattice(sample, spacing_for(plan, sampler, None)).reshape(size, -1)
 
 
 def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None) -> Draw | None:
@@ -60,13 +49,8 @@ def draws_of(case: Any, pair: Pair, *, factor: float = 1.0, sampler: Any = None)
 
     def draw(which: int, generator: np.random.Generator, size: int) -> Array:
         records, seed = (pair.first, pair.second)[which], int(generator.integers(2**62))
-        if not isinstance(plan.mechanism, Candidates):
-            return program_draws(plan, records, chosen, size=size, seed=seed)
-        # which candidate was picked, from one public layout: BoundedRange holds given the candidates
-        target, source = plan.target(plan.model.summarise(records)), samplers.seeded_generator(seed)
-        thetas, public_costs = target.propose(0, [], np.random.default_rng(case.layout_seed))
-        costs = target.costs(0, thetas) + public_costs
-        return np.array([[float(select(costs, source, bits=target.bits))] for _ in range(size)])
+        drawn: Array = case.draws(plan, records, chosen, size=size, seed=seed)
+        return drawn
 
     return draw
 

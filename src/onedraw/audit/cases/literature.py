@@ -20,7 +20,7 @@ from scipy import optimize, special
 from onedraw import audit
 from onedraw.arrays import Array
 
-from .divergence import bernoulli_loss, gaussian_loss
+from .losses import bernoulli_loss, gaussian_loss
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Losses, written down again from their definitions, and how a record of a linear predictor enters them.
 
-`loss_of` is φ(u, y) as the papers have it. `slope_of` is φ' and φ'' of one record, turned so that its slope is steepest
+`loss_of` is φ(u, y) as the papers have it; `bernoulli_loss` and `gaussian_loss` are β-losses. `slope_of` is φ' and φ'' of one record, turned so that its slope is steepest
 at −∞: a margin loss as it stands, a loss of errors in units of its threshold, a count at its largest value. Rows are
 encoded here a second time, and the pairs that pull furthest apart along one row are made of them.
 """
@@ -47,6 +47,20 @@ def loss_of(model: Any) -> Loss:
     raise no_formula(
         "the losses of Logistic, Hinge, HuberisedHinge, HuberRegression, Quantile and LeastSquares, not of", model
     )
+
+
+def bernoulli_loss(margin: Array, beta: float) -> Array:
+    """ℓ_β of a label with log-odds ``margin`` in its favour."""
+    log_p, log_q = -np.logaddexp(0.0, -margin), -np.logaddexp(0.0, margin)
+    power = np.exp((beta - 1.0) * log_p)
+    return -power / (beta - 1.0) + (np.exp(beta * log_p) + np.exp(beta * log_q)) / beta
+
+
+def gaussian_loss(residual: Array, variance: Array, beta: float) -> Array:
+    """ℓ_β of a normal response: f^{β−1} = (2πσ²)^{−(β−1)/2} e^{−(β−1)r²/2σ²}, ∫f^β = (2πσ²)^{−(β−1)/2} β^{−1/2}."""
+    height = (2.0 * math.pi * variance) ** (-(beta - 1.0) / 2.0)
+    bell = np.exp(-(beta - 1.0) * residual**2 / (2.0 * variance))
+    return np.asarray(height * (beta**-1.5 - bell / (beta - 1.0)))
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onedraw.arrays import Array, Mask
-from onedraw.methods import Plan
-from onedraw.privacy import Promise
+from onedraw.plans import Plan
 
-from .case import Pair, eligible
+from .case import Pair
 from .laws import Law, LawCase, independent
 
 EACH_STAGE = (Pair("each stage on its own worst pair", None, None),)
@@ -73,12 +72,6 @@ class StagedCase(LawCase):
         ]
         laws = [*(independent(found, pure=self.pure) if found else ()), *self.others(pair, numbers)]
         return Law.together(laws)
-
-
-def with_either_noise(mechanism: Callable[..., Any], model: Any, budget: Promise, *, n: int) -> list[Plan]:
-    """The plans with Gaussian and with pure noise, where the mechanism keeps the budget with the noise asked for."""
-    plans = [(pure, plan) for pure in (False, True) for plan in eligible(mechanism(pure=pure), model, budget, n=n)]
-    return [plan for pure, plan in plans if bool(plan.parameters["pure"]) is pure]
 
 
 def apart(dimension: int, *, pure: bool) -> float:

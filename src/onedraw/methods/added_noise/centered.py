@@ -43,6 +43,9 @@ from onedraw.privacy.numbers import fraction_down, fraction_up, sum_up
 from onedraw.private import Private
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import CenteredSums
 
 MEAN_REACH = 2 * STEPS
@@ -201,6 +204,17 @@ class CenteredNoise(Mechanism):
         """Return the standard error that the noise gives a typical variance, from public numbers."""
         numbers, records = plan.parameters, max(plan.n / plan.model.cells, 1.0)
         return float(plan.model.width**2 * square_error(numbers["mean_scale"], numbers["squares_scale"], records))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import noise_case
+
+        return noise_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import centered_audit_cases
+
+        return centered_audit_cases()
 
 
 def reaches_of(table: Any) -> dict[str, int]:

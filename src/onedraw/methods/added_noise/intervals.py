@@ -100,7 +100,7 @@ def known_factors(table: Any, law: NoiseLaw) -> list[float]:
 def _categories(plan: Plan, noisy: Array, apart: float, law: NoiseLaw, level: float, of: Any) -> list[Ends]:
     table, n = plan.model, plan.n
     sizes = table.group_sizes(n)
-    records = (of or ("records" if table.show == "counts" else "population")) == "records"
+    records = (of or ("records" if table.about_records else "population")) == "records"
     rows: list[Ends] = []
     for group, sums in enumerate(noisy):
         size = None if sizes is None else float(sizes[group])
@@ -140,7 +140,7 @@ def _both(table: CategoryTable, sums: Array, size: float | None) -> list[float]:
 
 def _in_units(row: Ends, table: CategoryTable, records: bool, size: float, noisy_size: float) -> Ends:
     """Counts as counts, shares as shares: an interval for the other is multiplied or divided by the number of records."""
-    if records == (table.show == "counts"):
+    if records == table.about_records:
         return row
     total = size if (table.sizes is not None or table.cells == 1) and not table.skips else noisy_size
     factor = 1.0 / max(total, 1.0) if records else total
@@ -292,12 +292,12 @@ def _of_known_size(
     first, second = (1.0 / weight for weight in table.weights(law.law))
     n = max(size, 1.0)
     place, t = first / (2.0 * n * STEPS), min(max(share, 0.0), 1.0)
-    if table.show == "sum":
+    if table.about_records:
         q = law.quantile(level, [place], 0.0)
         ends = [table.lower + table.width * min(max(t + sign * q, 0.0), 1.0) for sign in (-1, 1)]
         return size * ends[0], size * ends[1], 0.0, size * table.width * law.deviation([place])
     squared = [second / (4.0 * n * STEPS), abs(2.0 * t - 1.0) * first / (2.0 * n * STEPS)]
-    if table.show == "variance":
+    if table.is_spread:
         return _variance(table, t, spread, n, squared, [place], law, level)
     within = law.quantile(level, [place], 0.0) + 4.0 / n
     nearest = min(max(0.5, t - within), t + within)  # p(1 − p), of records at the two ends, is largest there
@@ -351,13 +351,13 @@ def _of_private_group(
     cells, places = sums / STEPS, np.array([0.0, 0.5, 1.0])
     records = float(cells.sum())
     n = max(records, 1.0)
-    if table.show == "sum":
+    if table.about_records:
         factors = (table.lower + table.width * places) / STEPS
         value, q = float(cells @ (table.lower + table.width * places)), law.quantile(level, factors.tolist(), 0.0)
         return value - q, value + q, 0.0, law.deviation(factors.tolist())
     t = min(max(share, 0.0), 1.0)
     squared = ((places - t) ** 2 - max(spread, 0.0) + np.array([0.0, -0.25, 0.0])) / (n * STEPS)
-    if table.show == "variance":
+    if table.is_spread:
         return _variance(table, t, spread, n, squared.tolist(), ((places - t) / (n * STEPS)).tolist(), law, level)
     grown = n + law.deviation([1.0, 1.0, 1.0]) / STEPS
     private = raised(spread, law.deviation(squared.tolist()), n) if known is None else known

@@ -35,6 +35,9 @@ from onedraw.privacy.numbers import fraction_up, root_up, up
 from onedraw.private import Private
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import NoisySums
 
 LARGEST_SUM = 2**61
@@ -219,6 +222,17 @@ class AddedNoise(NoiseOnSums):
         if not plan.model.skips:
             return plan.model.estimate(noisy_sums(plan, stages), plan.n)
         return plan.model.estimate(noisy_sums(plan, stages), plan.n, noisy_apart(plan, stages))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import noise_case
+
+        return noise_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def check_table(table: Table, request: Request) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.methods import published_rules as literature
@@ -32,6 +32,10 @@ from onedraw.models.likelihood.reference_design import ReferenceDesign, Sensitiv
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import Assumption, BoundedRange, Promise, Provenance, compose, numbers
 from onedraw.privacy.numbers import fraction_down, fraction_up, positive, text
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 RULES = ("optimal", "jewson")
 
@@ -163,6 +167,17 @@ class BetaDivergence(Mechanism):
         )
         assumed = Assumption(claim, Provenance.ASSUMED)
         return Plan.of(self, request, numbers, promise, NOT_PROVEN, (assumed, *found))
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import divergence_case
+
+        return divergence_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def draw_range(weight: float, sensitivity: float, *, records_per_person: int = 1) -> float:

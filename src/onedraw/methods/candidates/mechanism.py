@@ -37,6 +37,9 @@ from onedraw.privacy.curves import add_curves
 from onedraw.privacy.numbers import fraction_down, fraction_up, text
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import Selection
 
 PUBLISHED = {
@@ -210,6 +213,17 @@ class Candidates(Mechanism):
         enforced = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
         found = (*fixed_in_advance(request, "prior, loss, weight"), *enforced)
         return Plan.of(self, request, numbers, promise, THEOREM, found)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import candidate_case
+
+        return candidate_case(plan)
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def _geometry(model: Any, loss: Scoring) -> Geometry:

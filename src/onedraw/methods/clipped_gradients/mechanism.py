@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
@@ -23,6 +23,10 @@ from .responses import response_of
 from .result import ClippedResult, Published
 from .run import ClippedSteps, ClippedTarget
 from .sizes import TEMPERATURES, ClippedNumbers, Setting, numbers_for, stages_of
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 NAME = "Clipped gradients"
 
@@ -152,6 +156,17 @@ class ClippedGradients(CompleteCases):
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array:
         return self.result(plan, stages).estimate
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import clipped_case
+
+        return clipped_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def promise_of(setting: Setting, numbers: ClippedNumbers) -> GaussianDP:

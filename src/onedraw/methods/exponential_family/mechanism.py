@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onedraw.errors import OrderTooHigh, PromiseRefused, UnsupportedBudget
 from onedraw.methods import convex_bounds
@@ -27,6 +27,10 @@ from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, GaussianDP, Promise, Provenance, RenyiDP, group, ungroup
 from onedraw.privacy.curves import AtOrderCurve
 from onedraw.privacy.numbers import fraction_down, text
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 PAPER = "Geumlek, Song, Chaudhuri (NIPS 2017)"
 
@@ -182,6 +186,17 @@ class _ExponentialFamily(Mechanism):
             f"{request.draws} draw(s) and {request.records_per_person} record(s) per person. Use a larger "
             "budget, fewer draws or fewer records per person."
         )
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import posterior_case
+
+        return posterior_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import posterior_cases
+
+        return posterior_cases(cls)
 
 
 @dataclass(frozen=True)

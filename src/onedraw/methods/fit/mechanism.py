@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.methods.fits import COMPLETE, FitMechanism, layout_of
@@ -29,6 +29,10 @@ from .result import StepsResult
 from .run import FitBySteps, StepsTarget
 from .scores import score_of
 from .sizes import EARLY_STEPS, FACTORS, STEPS, TAIL_COUNTS, Setting, StepNumbers, numbers_for, stages_of
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 LARGEST_EDGE = 0.2
 """The spectral edge of the moments' noise, in squared half-ranges, beyond which most columns drown: a column that fills its range
@@ -236,6 +240,17 @@ class AveragedSteps(FitMechanism):
             "standard errors would drown in the noise at this n and ε, so none are given. Columns that vary as usual would have "
             f"them from about {float(f'{more * plan.n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
         )
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import steps_case
+
+        return steps_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def _shortening(numbers: StepNumbers) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
 from onedraw.methods import convex_bounds
@@ -39,6 +39,10 @@ from onedraw.models.convex import draw_cost
 from onedraw.plans import Plan, Request
 from onedraw.privacy import ZCDP, ApproxDP, Assumption, BoundedRange, GaussianDP, Promise, Provenance, PureDP, RenyiDP
 from onedraw.privacy.numbers import down, fraction_down, fraction_up, positive
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 RESERVE = {"bounded": 0.99}
 """The share of δ left to an approximate sampler where it is not the usual one: a bounded loss itself needs no δ."""
@@ -259,6 +263,17 @@ class Gibbs(Mechanism):
             exact = f"{theorem}; exact for the Gaussian mean: neighbours are Gaussians of equal variance"
             theorem = self._rule.of_a_mean or exact
         return Plan.of(self, request, numbers, promise, theorem, found)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import gibbs_case
+
+        return gibbs_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import gibbs_cases
+
+        return gibbs_cases()
 
 
 def needs_exact_draw(request: Request) -> bool:

@@ -36,6 +36,8 @@ from onedraw.privacy.last_iterate import last_iterate_mu, path_mu, rounded_diffe
 from onedraw.privacy.numbers import positive, root_up
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
     from onedraw.samplers.langevin import LastIterateLangevin
 
 RELAXATIONS = 3.0
@@ -268,6 +270,17 @@ class NoisyGradient(Mechanism):
         ]
         found = (*assumptions(request), *(Assumption(claim, Provenance.ENFORCED) for claim in enforced))
         return Plan.of(self, request, numbers, GaussianDP(self._person(request, path)), theorem, found)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import path_case
+
+        return path_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import path_cases
+
+        return path_cases()
 
 
 def _path_of(model: Any, bounds: ConvexBounds, n: int, weight: float, time: float) -> _Path:

@@ -52,6 +52,9 @@ from onedraw.privacy import Assumption, Promise, Provenance
 from onedraw.privacy.numbers import positive
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import MeasuredFirst
 
 MOMENTS_SHARE, PURE_SHARE = 0.15, 0.25
@@ -246,6 +249,17 @@ class Measured(Mechanism):
     def _model(self, request: Request, columns: MomentColumns, numbers: DesignNumbers) -> Any:
         measured = numbers.moments_noise > 0.0
         return self._kind.model(request.model, columns, numbers.row_bound, numbers.prior_deviation, measured=measured)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import measured_case
+
+        return measured_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def _numbers_of(parameters: Mapping[str, float]) -> DesignNumbers:

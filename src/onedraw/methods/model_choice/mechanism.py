@@ -30,6 +30,9 @@ from onedraw.privacy.numbers import fraction_up
 from onedraw.private import Private
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import LossSelection
 
 BITS = 40
@@ -102,6 +105,17 @@ class ExponentialChoice(Mechanism):
         from .run import LossSelection  # which only a draw needs
 
         return LossSelection
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import choice_case
+
+        return choice_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def _check(request: Request) -> None:

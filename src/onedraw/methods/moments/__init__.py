@@ -1,1 +1,5 @@
 """Means, variances and correlations of columns."""
+
+from .mechanism import Moments
+
+__all__ = ["Moments"]

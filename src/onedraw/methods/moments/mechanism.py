@@ -50,6 +50,9 @@ from onedraw.privacy import Assumption, GaussianDP, Promise, Provenance, PureDP
 from onedraw.privacy.numbers import up
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import Measure
 
 
@@ -198,6 +201,17 @@ class Moments(CompleteCases):
         )
         promise = numbers.promise(columns, request.records_per_person, pure=pure)
         return Plan.of(self, request, {**numbers.to_dict(), "pure": float(pure)}, promise, theorem, found)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import moments_case
+
+        return moments_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def _total(request: Request, pure: bool) -> float | None:

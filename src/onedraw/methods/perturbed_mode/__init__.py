@@ -1,1 +1,5 @@
 """Modes of a loss with a random linear term."""
+
+from .mechanism import PerturbedMode
+
+__all__ = ["PerturbedMode"]

@@ -39,6 +39,9 @@ from onedraw.privacy.numbers import fraction_up, sum_up, up
 from onedraw.privacy.perturbed_mode import tilted_epsilon
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import Fit
 
 FIXED = "the columns, their bounds and levels, the response's bounds or classes"
@@ -228,6 +231,17 @@ class PerturbedMode(FitMechanism):
             "standard errors would drown in the noise at this n and ε, so none are computed. Columns that vary as usual would have "
             f"them from about {float(f'{more * plan.n:.1e}'):,.0f} records on at this ε, or at about {more:.1f} times this ε"
         )
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import fit_case
+
+        return fit_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,10 @@ from onedraw.plans import Plan, Request
 from onedraw.privacy import ZCDP, Promise, RenyiDP
 from onedraw.privacy.averaged_directions import AveragedDirectionsCurve
 from onedraw.privacy.numbers import fraction_up, positive, up
+
+if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
 
 LENGTH = 2.0
 """k: R = k/(nwλD). Longer steps cannot travel from the start to ‖θ‖ = D, shorter ones take more passes."""
@@ -202,6 +206,17 @@ class BarkerPath(PrivateChain):
     @property
     def kernel(self) -> Barker:
         return Barker(self.length, self.beta, self.effect, self.noise)
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import step_case
+
+        return step_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 def outside(theta: Array, model: Any) -> bool:

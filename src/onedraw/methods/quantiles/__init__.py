@@ -1,1 +1,5 @@
 """Quantiles, selected by rank."""
+
+from .mechanism import ExponentialQuantiles
+
+__all__ = ["ExponentialQuantiles"]

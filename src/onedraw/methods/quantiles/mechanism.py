@@ -33,6 +33,9 @@ from onedraw.privacy.curves import BoundedRangeCurve, PureCurve, add_curves
 from onedraw.privacy.numbers import fraction_up
 
 if TYPE_CHECKING:
+    from onedraw.audit.cases.case import Case
+    from onedraw.methods.base import AuditCases
+
     from .run import RankSelection
 
 LARGEST_WIDTH = 2**40
@@ -223,6 +226,17 @@ class ExponentialQuantiles(Mechanism):
         levels, weights = plan.model.levels, [float(_weight(width)) for width in QuantileNumbers.of(plan).widths]
         variances = selection.rank_variances(quantile_tree(levels), tuple(weights), len(levels))
         return [math.sqrt(variance) / plan.n for variance in variances]
+
+    def audit_case(self, plan: Plan) -> Case | None:
+        from .audit import selection_case
+
+        return selection_case(plan.for_one_draw())
+
+    @classmethod
+    def audit_cases(cls) -> AuditCases:
+        from .audit import audit_cases
+
+        return audit_cases()
 
 
 SKIPPED = "a record with a missing cell is in no rank; the number of known cells is released with exact discrete Laplace noise, and ranks follow it"

@@ -38,7 +38,7 @@ from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
 from .distributions import Law
 
 MAX_SHAPE = 2.0**44
-"""Largest shape parameter, or sum of a Dirichlet law's, whose draw keeps more digits than its deviation needs (release/lattice.md)."""
+"""Largest shape parameter, or sum of a Dirichlet law's, whose draw keeps more digits than its deviation needs (samplers/lattice.md)."""
 
 DEVIATIONS = 8.0
 MOST_NODES = 4001
@@ -135,7 +135,7 @@ class ConjugateModel(ColumnModel):
         return min(self.prior_law.deviation)
 
     def float_error(self, n: int, parameters: Mapping[str, float]) -> float:
-        """Bound the error of double precision in one drawn number; refuse a posterior that it cannot draw (release/lattice.md)."""
+        """Bound the error of double precision in one drawn number; refuse a posterior that it cannot draw (samplers/lattice.md)."""
         weight = parameters.get("r", parameters.get("weight", 1.0))
         factor = parameters.get("prior_factor", 1.0)
         if not self._largest_shape(n, weight, factor) <= MAX_SHAPE:

@@ -100,6 +100,10 @@ class CategoryTable(Table):
         return names[self.only is not None]
 
     @property
+    def about_records(self) -> bool:
+        return self.show == "counts"
+
+    @property
     def form(self) -> str:  # type: ignore[override]  # an attribute of all others
         return "shares" if self.show == "shares" else "bars"
 

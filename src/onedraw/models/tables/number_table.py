@@ -100,6 +100,15 @@ class NumberTable(Table):
         return tuple(f"{group}: {what}" for what in (self.show, "records") for group in self.group_names)
 
     @property
+    def about_records(self) -> bool:
+        return self.show == "sum"
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether its numbers are variances: what it estimates is quadratic in the numbers of the records."""
+        return self.show == "variance"
+
+    @property
     def title(self) -> str:
         return "Rate of counts" if self.show == "rate" else self.show.capitalize()
 

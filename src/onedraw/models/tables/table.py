@@ -74,6 +74,11 @@ class Table(ColumnModel):
     interval_method: ClassVar[str] = ""
     """How intervals for the population are made, in words."""
 
+    @property
+    @abc.abstractmethod
+    def about_records(self) -> bool:
+        """Whether its numbers are about these records alone, as counts and sums are, and not about a population."""
+
     # ── what a record becomes ──────────────────────────────────────────────────────────────────────────────
 
     def _declare(self, **fields: Any) -> None:
@@ -182,7 +187,7 @@ class Table(ColumnModel):
 
     def interval_meaning(self, level: str, *, crossed: bool) -> str:
         start = f"{'Beside the numbers' if crossed else 'Bars'} are {level} intervals"
-        if self.show in ("counts", "sum"):
+        if self.about_records:
             return (
                 f"{start} for the number in these records: all they allow for is the noise that was added for "
                 "privacy, whose law is known."
