@@ -149,11 +149,13 @@ class ColumnEstimator(PrivateEstimator):
 
     def _posterior(self, budget: Promise, n: int) -> ConjugateModel | None:
         """None where there is no posterior for the question, the groups or this budget."""
-        if is_skip(self.missing) and (self.prior is not None or self.mechanism in POSTERIORS or self.n_draws > 1):
-            raise InvalidModel(CANNOT_SKIP.format("A draw from a posterior").replace("`missing: 55`", "missing=55"))
-        if self._family is None or self.by is not None or self.between is not None or is_skip(self.missing):
+        if self._family is None or self.by is not None or self.between is not None:
             if self.prior is not None:
                 raise InvalidModel("A prior is for draws from a posterior, and there is none here. Leave out prior.")
+            return None
+        if is_skip(self.missing):
+            if self.prior is not None or self.mechanism in POSTERIORS or self.n_draws > 1:
+                raise InvalidModel(CANNOT_SKIP.format("A draw from a posterior").replace("`missing: 55`", "missing=55"))
             return None
         try:
             return self._family.for_column(self._declared(), n=n, budget=budget, prior=self.prior)
