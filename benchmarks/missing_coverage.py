@@ -323,7 +323,17 @@ def study(cell: Cell, runs: int | None) -> dict[str, Any]:
     truth = None if statistic.about_records else truth_of(cell.statistic, cell.share, cell.how)
     covered, given, ratios, widths = [], [], [], []
     for run in range(runs or statistic.runs):
-        generator = np.random.default_rng([SEED, run, cell.n, round(100 * cell.share), HOW.index(cell.how), round(100 * cell.epsilon), list(STATISTICS).index(cell.statistic)])
+        generator = np.random.default_rng(
+            [
+                SEED,
+                run,
+                cell.n,
+                round(100 * cell.share),
+                HOW.index(cell.how),
+                round(100 * cell.epsilon),
+                list(STATISTICS).index(cell.statistic),
+            ]
+        )
         data = made(statistic, cell.n, cell.share, cell.how, generator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -389,7 +399,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="data sets a cell; results go to a file of their own")
     parser.add_argument("--first", type=int, default=0, help="1: only the cells whose width has a limit")
     parser.add_argument("--only", help="statistics, separated by commas")
-    parser.add_argument("--part", default="0/1", help="i/k: every k-th cell, beginning with the i-th, for several processes")
+    parser.add_argument(
+        "--part", default="0/1", help="i/k: every k-th cell, beginning with the i-th, for several processes"
+    )
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
     name = "missing_coverage" if options.runs is None else f"missing_coverage_{options.runs}"
@@ -398,7 +410,12 @@ def main() -> None:
     done = {Cell(*(one[key] for key in Cell._fields)) for one in stored}
     chosen = set(options.only.split(",")) if options.only else set(STATISTICS)
     for place, cell in enumerate(cells()):
-        if place % parts != part or cell in done or cell.statistic not in chosen or (options.first and not cell.required):
+        if (
+            place % parts != part
+            or cell in done
+            or cell.statistic not in chosen
+            or (options.first and not cell.required)
+        ):
             continue
         with kept.open("a") as file:
             found = study(cell, options.runs)

@@ -18,7 +18,18 @@ import onedraw as od
 from onedraw.data import Schema, database_tables, read
 from onedraw.data.database_tables import PostgreSQLTable, SQLiteTable
 from onedraw.errors import FileMismatch, InvalidSchema
-from tests.source_cases import ARROW, COLUMNS, CSV_CELLS, PARQUET_COLUMNS, RECORD, SECRET, SKIPPED, TYPED, encoded, schema_of
+from tests.source_cases import (
+    ARROW,
+    COLUMNS,
+    CSV_CELLS,
+    PARQUET_COLUMNS,
+    RECORD,
+    SECRET,
+    SKIPPED,
+    TYPED,
+    encoded,
+    schema_of,
+)
 
 
 def odd_cells():

@@ -72,7 +72,9 @@ def test_frames_rows_and_arrays_of_a_column_and_its_group_are_read_alike():
 
 def test_a_cross_table_is_whole_and_its_margins_are_those_of_its_cells():
     groups = {"sex": ["F", "M"], "smoker": ["no", "yes"]}
-    table = od.DPCount(1.0, levels=["low", "mid", "high"], missing="low", by=groups).fit(TABLE[["school", "sex", "smoker"]])
+    table = od.DPCount(1.0, levels=["low", "mid", "high"], missing="low", by=groups).fit(
+        TABLE[["school", "sex", "smoker"]]
+    )
     assert table.counts_.shape == (4, 3)
     assert table.counts_.sum() == N
     assert (table.counts_ == np.rint(table.counts_)).all()
@@ -82,7 +84,9 @@ def test_a_cross_table_is_whole_and_its_margins_are_those_of_its_cells():
 
 def test_public_groups_cost_no_more_than_one_group_and_say_so():
     sizes = [int((TABLE.sex == group).sum()) for group in ("F", "M")]
-    public = od.DPCount(1.0, levels=["no", "yes"], level="yes", missing="no", group_sizes=sizes, **SEX).fit(TABLE[["smoker", "sex"]])
+    public = od.DPCount(1.0, levels=["no", "yes"], level="yes", missing="no", group_sizes=sizes, **SEX).fit(
+        TABLE[["smoker", "sex"]]
+    )
     assert public.choice_.best.parameters["scale"] == 1.0
     assert "is public" in str(public.guarantee_.assumptions)
     with pytest.raises(InvalidModel, match="sizes declares"):
@@ -198,11 +202,16 @@ def test_what_is_not_declared_is_refused_in_words(options, words):
 def test_odd_groups_and_cells_count_as_declared():
     odd = [[1.0, "F"], ["x", None], [None, "unheard of"], [float("inf"), ["M"]], ["short"], 7] * 20
     plain = [[1.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"]] * 20
-    fits = [od.DPMean(1.0, bounds=(0, 10), missing=5, random_state=2, **SEX).fit(rows).mean_.tolist() for rows in (odd, plain)]
+    fits = [
+        od.DPMean(1.0, bounds=(0, 10), missing=5, random_state=2, **SEX).fit(rows).mean_.tolist()
+        for rows in (odd, plain)
+    ]
     assert fits[0] == fits[1]
 
 
-MISSING = pd.DataFrame({"age": [30.0, None, 50.0, "x", math.inf, 40.0] * 100, "sex": ["F", "F", "M", None, "M", "unheard of"] * 100})
+MISSING = pd.DataFrame(
+    {"age": [30.0, None, 50.0, "x", math.inf, 40.0] * 100, "sex": ["F", "F", "M", None, "M", "unheard of"] * 100}
+)
 
 
 @pytest.mark.parametrize("sizes", [None, (200, 400)])
@@ -214,7 +223,9 @@ def test_missing_cells_contribute_nothing_and_are_counted(sizes):
     assert low <= 300 <= high
     assert "of 600 cells are missing" in whole.summary().note
     grouped = od.DPMean(2.0, bounds=(0, 100), random_state=1, group_sizes=sizes, **SEX).fit(MISSING[["age", "sex"]])
-    assert grouped.mean_.tolist() == pytest.approx([30.0, 50.0], abs=3.0)  # groups that are missing, or not declared, are missing too
+    assert grouped.mean_.tolist() == pytest.approx(
+        [30.0, 50.0], abs=3.0
+    )  # groups that are missing, or not declared, are missing too
     if sizes is None:
         assert grouped.n_missing_ == pytest.approx(400, abs=15)
     filled = od.DPMean(2.0, bounds=(0, 100), missing=0, random_state=1).fit(MISSING["age"])

@@ -127,7 +127,12 @@ class Answered:
         return self.given[-1]
 
 
-ROWS = {"bounds": ([-1.0, 0.0, 0.0], [1.0, 1.0, 1.0]), "scaled": True, "missing": "skip", "prior": od.Gaussian(scale=1.0)}
+ROWS = {
+    "bounds": ([-1.0, 0.0, 0.0], [1.0, 1.0, 1.0]),
+    "scaled": True,
+    "missing": "skip",
+    "prior": od.Gaussian(scale=1.0),
+}
 BALL = {"data_norm": 1.0, "missing": "skip", "prior": od.Gaussian(scale=1.0)}
 REGRESSIONS = {
     "logistic": (models.Logistic(3, **ROWS), [0, 1]),

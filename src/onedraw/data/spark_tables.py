@@ -173,7 +173,10 @@ class SparkTable(Table):
                 "The schema counts each person's first records, but this Spark frame has no order that is the same at every "
                 "reading. Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
             ) from None
-        types = ("double" if encoder.skips or isinstance(encoder, NumberEncoder) else "long" for encoder in task.encoders.values())
+        types = (
+            "double" if encoder.skips or isinstance(encoder, NumberEncoder) else "long"
+            for encoder in task.encoders.values()
+        )
         kinds = ", ".join(f"`{place}` {kind}" for place, kind in enumerate(types))
         keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
         first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))

@@ -62,7 +62,6 @@ from .validation import (
     target_of,
 )
 
-
 MISSING = ("auto", SKIP, "middle")
 """What may become of a record with a missing cell, where no schema says it."""
 

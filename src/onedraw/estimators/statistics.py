@@ -127,7 +127,7 @@ class DPCount(LevelEstimator):
     ends: ``DPCount(epsilon=1.0, between=(18, 30)).fit(ages).count_`` (both ends included, None for an open one).
 
     The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is
-    a cross table: its cells are whole numbers that sum to n.
+    a cross table: its cells are whole numbers that sum to n with the missing cells.
 
     Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with
     ``level`` or ``between`` ``count_``; ``levels_``, and those of `DPProportion`.
@@ -142,9 +142,7 @@ class DPCount(LevelEstimator):
         if self.between is not None:
             if self.level is not None:
                 raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
-            return models.CategoryTable(
-                **declared_condition(self, "levels"), missing=condition_missing(self), **groups
-            )
+            return models.CategoryTable(**declared_condition(self, "levels"), missing=condition_missing(self), **groups)
         only = None if self.level is None else str(self.level)
         return models.CategoryTable(self._declared().labels, only=only, missing=self._missing_level(), **groups)
 
@@ -326,9 +324,7 @@ class DPQuantile(ColumnEstimator):
         if isinstance(levels, str) or not hasattr(levels, "__iter__"):
             raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
         missing = self._missing_number(low, high)
-        return models.ColumnQuantiles(
-            tuple(levels), low, high, step=self.step, interval=self.interval, missing=missing
-        )
+        return models.ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval, missing=missing)
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         self._accepted()

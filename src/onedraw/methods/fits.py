@@ -25,10 +25,7 @@ from .base import Mechanism, NoisyCount, SecondMoments
 from .expectation import Expectation
 from .intervals import Interval, Published
 
-
-COMPLETE = (
-    "a record with a missing cell has weight 0 in every sum; the number of the others is released with noise, and sums are divided by that"
-)
+COMPLETE = "a record with a missing cell has weight 0 in every sum; the number of the others is released with noise, and sums are divided by that"
 """What is enforced where records with a missing cell contribute nothing."""
 
 

@@ -170,13 +170,17 @@ class Features:
 
     def to_dict(self) -> dict[str, Any]:
         box = None if self.box is None else [list(end) if isinstance(end, tuple) else end for end in self.box]
-        return {
-            "features": self.count,
-            "data_norm": self.data_norm,
-            "bounds": box,
-            "intercept": self.intercept,
-            "feature_names": None if self.names is None else list(self.names),
-        } | ({"scaled": True} if self.scaled else {}) | ({"missing": SKIP} if self.skips else {})  # absent in older certificates, whose digests must not change
+        return (
+            {
+                "features": self.count,
+                "data_norm": self.data_norm,
+                "bounds": box,
+                "intercept": self.intercept,
+                "feature_names": None if self.names is None else list(self.names),
+            }
+            | ({"scaled": True} if self.scaled else {})
+            | ({"missing": SKIP} if self.skips else {})
+        )  # absent in older certificates, whose digests must not change
 
 
 def declared_features(
@@ -248,7 +252,9 @@ def read_rows(X: Any, features: Features) -> Iterator[Array]:
 
 def whole_rows(X: Any, features: Features) -> Mask:
     """Say of each row whether all of its cells are numbers."""
-    return np.concatenate([np.zeros(0, dtype=bool), *(np.isfinite(batch).all(axis=1) for batch in _raw_rows(X, features))])
+    return np.concatenate(
+        [np.zeros(0, dtype=bool), *(np.isfinite(batch).all(axis=1) for batch in _raw_rows(X, features))]
+    )
 
 
 def _raw_rows(X: Any, features: Features) -> Iterator[Array]:

@@ -257,7 +257,10 @@ def _fit_estimates(
     without = plan.mechanism.without_estimate(plan, certificate.draw.stages or {})
     if without is not None and without.any():
         columns = tuple(np.full(len(names), np.nan) for _ in columns)
-        reason, joint = "too few records have all their cells, as far as the noise tells, so no estimate is given either", ()
+        reason, joint = (
+            "too few records have all their cells, as far as the noise tells, so no estimate is given either",
+            (),
+        )
     about = described(fit, certificate.data.target, effects=plan.mechanism.effects_note(plan))
     about["note"] = " ".join(filter(None, (about["note"], note_of(certificate, plan))))
     remarks = [*about_lines(**about), *([compared] if compared else []), sentence_of(certificate, plan)]

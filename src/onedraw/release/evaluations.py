@@ -91,9 +91,7 @@ def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
     if model.edges:
         below, above = (_rates_above(tables[:, label]) for label in (0, 1))
         figures["AUC"] = _figure(_area(tables), level, slack=_slack(tables[0]))
-        figures[f"share of {model.classes[1]}"] = _share(
-            np.array([[0.0], [1.0]]), uncut, tables[0], level, quotient
-        )
+        figures[f"share of {model.classes[1]}"] = _share(np.array([[0.0], [1.0]]), uncut, tables[0], level, quotient)
         roc = Curve(below[0], *_band(above, level))
         calibration = _calibration(tables, model, level)
     cells = np.abs(confusion[1:] - confusion[0]).reshape(-1)

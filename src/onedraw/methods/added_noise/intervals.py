@@ -109,7 +109,9 @@ def _categories(plan: Plan, noisy: Array, apart: float, law: NoiseLaw, level: fl
             total, cells = (float(n), noisy) if size is None else (size, sums)
             cells = np.append(cells, apart) if table.apart else cells
             one = NoisyCount(value, [1.0], True)
-            if not table.rest_is_known and table.total_is_public:  # the sum of the cells is public: what they are off by in all is taken off each
+            if (
+                not table.rest_is_known and table.total_is_public
+            ):  # the sum of the cells is public: what they are off by in all is taken off each
                 shared = value - (float(np.asarray(cells).sum()) - total) / np.size(cells)
                 one = NoisyCount(shared, shared_out(np.size(cells)), False)
             one = one._replace(value=min(max(one.value, 0.0), total))

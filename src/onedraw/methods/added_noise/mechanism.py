@@ -340,5 +340,7 @@ PRIVATE_GROUPS = (
     "who belongs to which group is private: a replaced record may leave one cell and enter another, and the noise "
     "covers both; the numbers of records in the groups are released, not assumed"
 )
-SKIPPED = "a record with a missing cell adds nothing but itself to the number of missing cells, which is released with noise"
+SKIPPED = (
+    "a record with a missing cell adds nothing but itself to the number of missing cells, which is released with noise"
+)
 PUBLIC_GROUPS = "who belongs to which group, and how many, is public: each group is a data set of its own"

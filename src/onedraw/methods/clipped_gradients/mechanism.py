@@ -143,7 +143,9 @@ class ClippedGradients(CompleteCases):
             "known": 1, "level": setting.outputs, "square": 1, "mean": setting.layout.columns, "spread": setting.columns,
             "slopes": setting.slopes, "intercepts": setting.outputs, "center": 1, "temperature": TEMPERATURES,
         }  # fmt: skip
-        left_out = {name for name in ("known", "square", "mean", "spread", "center") if not numbers.get(f"{name}_noise")}
+        left_out = {
+            name for name in ("known", "square", "mean", "spread", "center") if not numbers.get(f"{name}_noise")
+        }
         return {name: size for name, size in sizes.items() if name not in left_out}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> ClippedResult:

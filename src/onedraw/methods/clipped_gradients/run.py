@@ -128,7 +128,9 @@ class Stages:
             return self._gradient(rows, where, start, slopes, intercepts)
 
         path = descend(problem, start.scores, start.unit, gradient)
-        published = Published(level, square, mean, spread, path.slopes.ravel(), path.intercepts, None, np.zeros(0), known)
+        published = Published(
+            level, square, mean, spread, path.slopes.ravel(), path.intercepts, None, np.zeros(0), known
+        )
         if sizes.center_noise:
             published = replace(published, center=self._center(rows, ClippedResult(problem, published)))
         return replace(published, temperature=self._derivatives(rows, ClippedResult(problem, published)))

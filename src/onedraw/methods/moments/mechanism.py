@@ -86,7 +86,10 @@ class MomentsNumbers(Numbers):
         """Sensitivity over noise of what runs, for one record."""
         radii = ((self.moments_radius**2, self.moments_noise), (self.fourth_radius**2, self.fourth_noise))
         found = [Stage(apart(square, pure=pure), noise, columns.entries, square) for square, noise in radii]
-        first = Stage(1.0, self.known_noise, 1, columns=True), Stage(up(columns.spread), self.sums_noise, columns.powers)
+        first = (
+            Stage(1.0, self.known_noise, 1, columns=True),
+            Stage(up(columns.spread), self.sums_noise, columns.powers),
+        )
         return [stage for stage in (*first, *found) if stage.noise]
 
     def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
@@ -162,7 +165,13 @@ class Moments(CompleteCases):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         columns = self.columns(plan.request)
         moments = columns.entries if plan.parameters["moments_noise"] else 0
-        sizes = {"known": int("known_noise" in plan.parameters), "mean": columns.count, "squares": columns.numbers, "moments": moments, "fourth": columns.entries}
+        sizes = {
+            "known": int("known_noise" in plan.parameters),
+            "mean": columns.count,
+            "squares": columns.numbers,
+            "moments": moments,
+            "fourth": columns.entries,
+        }
         return {name: size for name, size in sizes.items() if size}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> MomentsResult:

@@ -148,7 +148,11 @@ class ExponentialQuantiles(Mechanism):
         model = _checked(request)
         numbers = QuantileNumbers.from_dict(parameters, model, request.n)
         if numbers.width_ends:
-            missed = 0.0 if model.skips else selection.misses(model, request.n, _weight(numbers.width_ends), numbers.ends, flip=numbers.flip)
+            missed = (
+                0.0
+                if model.skips
+                else selection.misses(model, request.n, _weight(numbers.width_ends), numbers.ends, flip=numbers.flip)
+            )
             if model.interval is None or missed > (1.0 - model.interval) * (1.0 + 1e-6):
                 raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
         promise = _promise(numbers, request.budget, request.records_per_person)
@@ -309,6 +313,7 @@ def _widths_of_known(
 
 SCALED_DOWN = 1.0 - 2.0**-10
 """By how much widths are lowered at a time."""
+
 
 def _widths(request: Request, parts: tuple[float, ...], *, flip: bool) -> tuple[int, ...]:
     """Return the largest widths that the budget allows: of every level, then of every interval."""

@@ -192,7 +192,9 @@ NOISE_PARTS = 16
 """Equally likely parts of the noise in a number of known cells, each taken at its middle."""
 
 
-def ranks_of_known(model: Any, known: float, n: int, scale: float, ends: Sequence[int], weight: SupportsFloat, *, flip: bool) -> list[int]:
+def ranks_of_known(
+    model: Any, known: float, n: int, scale: float, ends: Sequence[int], weight: SupportsFloat, *, flip: bool
+) -> list[int]:
     """Return the ranks of all lower ends, then of all upper ones, for a noisy number of known cells with Laplace noise of this scale.
 
     The ranks follow the noisy number, so an interval misses by the average over its noise, if as many cells are known as the

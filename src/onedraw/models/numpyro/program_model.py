@@ -28,10 +28,9 @@ from onedraw.arrays import Array
 from onedraw.errors import InvalidModel
 from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
-from onedraw.models.model import CANNOT_SKIP
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel, PredictorFunction
-from onedraw.models.model import Bound, OwnFunctions, described, source_digest
+from onedraw.models.model import CANNOT_SKIP, Bound, OwnFunctions, described, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
 from onedraw.privacy.stored import frozen_value

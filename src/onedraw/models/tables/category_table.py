@@ -114,7 +114,9 @@ class CategoryTable(Table):
         level = level if self.between is None else str(self.only)
         if self.show == "shares":
             return f"The share of records {level}{within}.{sizes}"
-        total = " All counts together are n, the public number of records." if self.only is None else ""
+        beside = " and that of missing cells" if self.skips else ""
+        total = f" All counts together{beside} are n, the public number of records." if self.only is None else ""
+        total = total if self.total_is_public else ""
         return f"The number of these records {level}{within}.{total}"
 
     def unit(self, name: str) -> str:

@@ -164,7 +164,9 @@ def squares_of(first: Array, sums: Array, records: Array, mean_scale: float, *, 
         far = sum(part * value for part, value in zip(FAR_NOISE, (one, two), strict=True))
         farthest = (max(center, STEPS - center) / STEPS) ** 2
         noise = mean_scale / (2.0 * n * STEPS)
-        more = math.hypot(1.0, 2.0 * center / STEPS - 1.0) if counted else 1.0  # the mean is a quotient of two noisy sums
+        more = (
+            math.hypot(1.0, 2.0 * center / STEPS - 1.0) if counted else 1.0
+        )  # the mean is a quotient of two noisy sums
         error = math.sqrt(2.0) * 2.0 * noise if counted else 0.0
         found.append(Squares(n, farthest, near, far, FOURTH_PARTS * fourth, noise * more, error))
     return found

@@ -83,6 +83,7 @@ class _Scores(Table):
     sizes: ClassVar[tuple[int, ...] | None] = None  # type: ignore[misc]
     later = frozenset({"missing", "nobody"})
     skips_by_itself = True
+    about_records = False
     divides = False
 
     form = "folded"

@@ -155,7 +155,7 @@ class Table(ColumnModel):
     @property
     def divides(self) -> bool:
         """Whether it divides by the number of known cells: not of counts and sums."""
-        return self.show not in ("counts", "sum")
+        return not self.about_records
 
     @abc.abstractmethod
     def noise_error(self, spread: Array, n: int) -> float:
@@ -307,7 +307,11 @@ class TableSums(Statistic):
         value, levels = table.cell_of(values), [len(one) for one in table.groups]
         groups = [unknown_codes(one, size) for one, size in zip(codes, levels, strict=True)]
         known, missing = marks([value, *groups])
-        place = table.cell([np.where(np.isfinite(one), one, 0.0) for one in groups]) if groups else np.zeros(len(known), int)
+        place = (
+            table.cell([np.where(np.isfinite(one), one, 0.0) for one in groups])
+            if groups
+            else np.zeros(len(known), int)
+        )
         sums = np.zeros((table.cells + 1, table.block), dtype=np.int64)
         table.add(sums, np.where(known, place, table.cells), np.where(known, value, table.filler))
         table.add_counts(sums, np.where(known, place, table.cells), np.where(missing, place, table.cells))
