@@ -35,12 +35,13 @@ name them below.
 
 NAMES = """# Python
 
-What `import onedraw as od` offers, by package; the parts of a package that are not listed here are reached as
-`od.models.…`, `od.samplers.…` and so on. This page is written from the docstrings by `make reference`.
+What `import onedraw as od` offers, by package. A package is public, with the names in its `__all__`; all of them are on this page, and
+the modules inside a package are private. This page is written from the docstrings by `make reference`.
 """
 
-# the rooms of the public names in the order a user meets them, and the names of a room worth listing besides those
-ROOMS = {
+# the public packages and modules in the order a user meets them, and the names worth an entry besides those of the top; the others
+# in `__all__` are rows of a table
+PACKAGES = {
     "estimators": ("Estimators", "scikit-learn's contract: `fit` is one release, charged and certified.", ()),
     "data": ("Records and schemas", "What is public about the columns, and reading files by it.", ("infer",)),
     "models": (
@@ -80,6 +81,13 @@ ROOMS = {
         "Attack a mechanism: `od.audit.…`.",
         ("assert_private", "exact_profile", "membership_attack", "epsilon_lower_bound", "rounds_needed"),
     ),
+    "baselines": ("Methods of the literature", "To compare with: `od.baselines.…`; nothing here is chosen by `auto`.", ()),
+    "defaults": ("Defaults", "What is taken where nothing is named: `onedraw.defaults`.", ()),
+    "errors": ("Errors", "What is raised, by what went wrong: `od.errors.…`.", ()),
+    "models.likelihood": ("Likelihoods", "For posteriors of the β-divergence: `od.models.likelihoods.…`.", ()),
+    "models.convex": ("For a new loss", "What losses derive from (extending.md).", ()),
+    "methods.private_chain": ("For a new private chain", "What chains are made of (extending.md).", ()),
+    "audit.cases": ("For a new audit case", "What cases derive from, and how they are examined (extending.md).", ()),
 }  # fmt: skip
 
 METHODS_OF = {"estimators", "data", "release", "ledger", "privacy"}  # elsewhere they are for those who extend onedraw
@@ -137,16 +145,29 @@ def _prose(text: str | None) -> str:
 def names() -> str:
     import onedraw
 
-    public = {room: onedraw._NAMES.get(room, ()) for room in ROOMS}
+    public = {package: onedraw._NAMES.get(package, ()) for package in PACKAGES}
     pieces = [NAMES]
-    for room, (title, about, further) in ROOMS.items():
-        module = import_module(f"onedraw.{room}")
+    for package, (title, about, further) in PACKAGES.items():
+        module = import_module(f"onedraw.{package}")
         pieces.append(f"\n## {title}\n\n{about}\n")
-        home = f"od.{room}" if room in onedraw._ROOMS else f"onedraw.{room}"
-        paths = [*(f"od.{name}" for name in public[room]), *(f"{home}.{name}" for name in further)]
+        home = f"od.{package}" if package in onedraw._PACKAGES else f"onedraw.{package}"
+        paths = [*(f"od.{name}" for name in public[package]), *(f"{home}.{name}" for name in further)]
         shown = ((path, getattr(module, path.rpartition(".")[2])) for path in paths)
-        pieces += [_entry(path, thing, methods=room in METHODS_OF) for path, thing in shown]
+        pieces += [_entry(path, thing, methods=package in METHODS_OF) for path, thing in shown]
+        listed = {path.rpartition(".")[2] for path in paths}
+        others = [name for name in module.__all__ if name not in listed]
+        rows = (f"| `{name}` | {_cell(_first_sentence(getattr(module, name)))} |\n" for name in others)
+        about = f"Also in `onedraw.{package}`" if listed else f"In `onedraw.{package}`"
+        pieces += [f"\n| {about} | what it is |\n| --- | --- |\n", *rows] if others else []
     return "".join(pieces)
+
+
+def _first_sentence(thing: Any) -> str:
+    """Return the first sentence of a docstring; of a constant, its value or kind."""
+    if not (inspect.isclass(thing) or inspect.ismodule(thing) or callable(thing)):
+        return f"`{thing!r}`" if isinstance(thing, str | float) else f"a constant ({type(thing).__name__})"
+    text = " ".join(inspect.cleandoc(inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=[.;]) ", text)[0].rstrip(";") if text else ""
 
 
 def _entry(path: str, thing: Any, *, methods: bool) -> str:

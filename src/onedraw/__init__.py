@@ -7,7 +7,7 @@ which theorem makes it private, on which assumptions, and what was spent.
     plan = od.calibrate(od.Diffused(), od.models.BetaBernoulli(prior=(1, 1)), od.ApproxDP(1, 1e-6), n=5000)
     release = od.release(plan, records, ledger=od.Ledger.open("ledger.db"), dataset="patients-2026")
 
-Rooms are loaded when first touched, so importing this package is cheap.
+Packages are loaded when first touched, so importing this package is cheap.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = (
+_PACKAGES = (
     "privacy", "data", "models", "methods", "samplers", "ledger", "planning", "audit", "estimators", "baselines", "report", "errors",
 )  # fmt: skip
 
-# room → its names that are public here too
+# package → its names that are public here too
 _NAMES = {
     "privacy": ("PureDP", "ApproxDP", "BoundedRange", "ZCDP", "GaussianDP", "RenyiDP", "Composed", "compose", "Guarantee"),
     "data": ("Schema", "Records", "DatabaseTable", "read"),
@@ -113,7 +113,7 @@ _NAMES = {
 }  # fmt: skip
 
 if not TYPE_CHECKING:  # with a `__getattr__` a type checker would accept any name
-    __getattr__, __dir__ = names_on_demand(__name__, _NAMES, {"": _ROOMS})
+    __getattr__, __dir__ = names_on_demand(__name__, _NAMES, {"": _PACKAGES})
 
 __all__ = [
     "ZCDP", "AddedNoise", "ApproxDP", "AveragedSteps", "BarkerPath", "BetaDivergence", "BoundedRange", "Candidates", "Certificate",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__all__ = ["DELTA", "LEVEL"]
+
 DELTA = 1e-6
 """The δ of a budget, and the δ at which ε is quoted for a promise that names none: a millionth, for tables of up to some hundred
 thousand records. Who holds more should name a smaller one."""

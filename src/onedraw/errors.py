@@ -32,6 +32,29 @@ from typing import Any, ClassVar
 
 from onedraw.plain_text import escaped
 
+__all__ = [
+    "BudgetSpent",
+    "CannotWrite",
+    "CertificateRejected",
+    "CountMismatch",
+    "ExactnessRefused",
+    "FileMismatch",
+    "InvalidBudget",
+    "InvalidModel",
+    "InvalidSchema",
+    "LedgerError",
+    "MissingExtra",
+    "OnedrawError",
+    "OrderTooHigh",
+    "PromiseRefused",
+    "SecondOpinion",
+    "TooFewRounds",
+    "Unfinished",
+    "UnsupportedBudget",
+    "WrongCall",
+    "check_extra",
+]
+
 
 class OnedrawError(Exception):
     """Base of every error this library raises on purpose; fields are kept as attributes."""

@@ -25,6 +25,8 @@ from onedraw.models import Model
 from onedraw.privacy import Assumption, Guarantee, Neighbours, Promise, Provenance, Unit
 from onedraw.privacy.numbers import positive_integer, probability, text
 
+__all__ = ["Plan", "Potential", "Request", "Target", "fixed_in_advance"]
+
 MOST_RECORDS, MOST_DRAWS = 10**15, 10**4
 """Beyond these a float64 no longer counts, and draws of one budget say nothing."""
 

@@ -204,12 +204,12 @@ def test_refused_coefficients_are_named_in_a_plain_sentence(release, hospital):
     for page in (out, (hospital / "report.html").read_text()):
         assert sentence in page
         assert (
-            "hardly any records have such a level by the published noisy moments, so it is counted with the first"
+            "hardly any records have such a level by the published noisy moments, so it is counted with the base"
             in page
         )
         assert "Merge rare levels with those that they are most like, or use " in page
     assert re.search(r"ward=c +│ +0 +│ – +│ – +│ –", out), "it is counted with the first level"
-    assert "rare levels counted with the first one" in out
+    assert "rare levels counted with the base level" in out
 
 
 def test_several_draws_of_a_named_mechanism_give_intervals_from_their_spread(release):

@@ -64,6 +64,13 @@ def test_the_page_on_csv_files(tmp_path):
     assert od.Ledger.open(tmp_path / "ledger.db").remaining("visits-2026").spent_epsilon <= 1.5
 
 
+def test_the_page_on_formulas(tmp_path):
+    printed = paste(blocks_of("formulas.md"), tmp_path, PATH=f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}")
+    assert "Formula: log(wage) ~ 1 + poly(age, 2, raw=True) + C(region, Treatment('south')) + I(hours > 35)" in printed
+    assert "No interval" not in printed
+    assert "Authentic" in printed
+
+
 @pytest.mark.slow
 def test_a_newcomer_with_a_clean_copy(tmp_path):
     """Everything git would give a newcomer, an empty environment, `make demo`, and the page to its end."""

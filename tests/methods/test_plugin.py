@@ -13,6 +13,7 @@ import pytest
 import onedraw as od
 from onedraw import cli
 from onedraw.audit.cases import examine
+from onedraw.methods import catalog
 from onedraw.methods.catalog import case_for
 from onedraw.models import NumberTable
 from onedraw.plain_text import brief
@@ -133,6 +134,19 @@ def in_a_new_process(place, *command):
         [sys.executable, "-c", "from onedraw.cli import main; main()", *map(str, command)],
         env=os.environ | {"PYTHONPATH": searched}, cwd=place, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
+
+
+def test_the_audit_finds_the_cases_that_it_names(monkeypatch):
+    """By its own word for a model; `Careless` derives from it, and its cases are not taken for a second mechanism's."""
+
+    def cases(budget):
+        return [case_for(od.calibrate(GeometricMean(), TABLE, budget, n=50))]
+
+    monkeypatch.setattr(GeometricMean, "audit_cases", classmethod(lambda cls: {"geometric-mean": cases}))
+    assert "geometric-mean" in catalog.model_words()
+    (case,) = catalog.cases("geometric-mean", BUDGET)
+    assert case.key == "geometric-mean"
+    assert examine(case).passed
 
 
 def test_the_command_line_finds_it_by_its_entry_points(released):

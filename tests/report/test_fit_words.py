@@ -179,7 +179,7 @@ def test_commonest_base_gives_more_intervals_where_the_declared_one_is_rare(rare
     declared, common = rare_base.summary(), rare_base.summary(base="commonest")
     assert [row.given for row in declared] == [True, False, False, False]
     assert [row.given for row in common][:3] == [True, True, False]
-    assert "have the first level declared, which ward=b and ward=c are compared with" in declared.reason
+    assert "have the base level, which ward=b and ward=c are compared with" in declared.reason
     assert "read summary(base='commonest')" in declared.reason
     assert declared.dependence.endswith("Columns whose variation the noise hides can cause this too.")
     assert common[1].low < 50.0 < common[1].high

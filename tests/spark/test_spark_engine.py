@@ -226,6 +226,16 @@ def test_a_fit_by_person_is_the_same_as_in_one_process(frame, places):
     same_but_for_the_engine(here, there)
 
 
+def test_a_formula_is_computed_by_workers_as_in_one_process(frame, plain, places):
+    """Terms and a computed response, of encoded files and of Parquet files that workers decode themselves."""
+    asked = od.plan(SCHEMA, None, "linear", formula="log(1 + age) ~ C(region)*visits + sqrt(visits)", n=N, epsilon=1.0)
+    sources = [
+        read(one, asked.asked.schema, target="log(1 + age)", measure=asked.asked.measure) for one in (frame, plain, places["one"])
+    ]  # fmt: skip
+    draws = [od.release(asked.plan, source, random_state=8).draws.tobytes() for source in sources]
+    assert draws[0] == draws[1] == draws[2]
+
+
 def test_a_frame_without_an_order_is_refused_where_persons_are_limited(cluster, people):
     frame = cluster.session.createDataFrame(people.slice(0, 100))
     with pytest.raises(InvalidSchema, match="no order that is the same"):

@@ -1,4 +1,4 @@
-"""Can the promise be broken? This room sees a callable, a density or a probability vector, and a promise.
+"""Can the promise be broken? This package sees a callable, a density or a probability vector, and a promise.
 
 ``profiles`` what two neighbouring outputs give away, exactly (of ``densities`` by ``quadrature``: ``divergences``;
 against a promise: ``comparison``) · ``bounds`` from error counts to a lower bound on ε · ``attacks`` the Bayes-optimal

@@ -12,7 +12,7 @@ quarter, its threshold on another quarter) and *counted* on the other half, so t
 was chosen (sample splitting; the same care as DP-Sniper, Bichsel et al. 2021). Counting on the draws that chose it
 would prove anything. Draws that are not finite are an outcome like any other: a mechanism that gives NaN for one data set only is caught.
 
-**Learned scores**: which data set does a draw look like? The one file of this room that meets scikit-learn.
+**Learned scores**: which data set does a draw look like? The one file of this package that meets scikit-learn.
 Two learners, both of scikit-learn: logistic regression on the draws and their squares (shifts and scales, in any
 dimension) and gradient-boosted trees (anything else). How well they learn bears on power only, never on validity: the
 event is fixed before the counted draws are looked at.

@@ -4,7 +4,7 @@ Each is a mechanism like those of `onedraw.methods` (the same `calibrate` and `r
 theorem, its source and a line on when anybody should still use it. A method whose published promise is false is here twice:
 corrected, and ``as_published=True``, which is never proven and says so first. Nothing here is chosen by `auto` or `onedraw plan`.
 
-A new one is a file of this room with a `Mechanism` in it (and its `Sampler`, where the method is an algorithm of its own), its
+A new one is a file of this package with a `Mechanism` in it (and its `Sampler`, where the method is an algorithm of its own), its
 name below, and its entry point in pyproject.toml, by which a stored certificate finds it.
 """
 

@@ -1,6 +1,6 @@
 """The command line: parse, call, show. It holds no logic of its own.
 
-`application` has the commands, each of which answers `--json`; heavy rooms load inside them. `main` is the console script.
+`application` has the commands, each of which answers `--json`; heavy packages load inside them. `main` is the console script.
 Errors the library raises on purpose become one paragraph on stderr and an exit code (2 wrong call, 3 refused promise, 4 spent
 budget, 5 paid for but not finished); nothing is written on failure, but for a release that was paid for and could be written
 nowhere else: it goes to standard output.

@@ -53,7 +53,7 @@ class Asking:
     schema: Path = said("The schema: what is public about the columns (YAML or JSON).", envvar=ENVIRONMENT["--schema"])
     model: str = said(MODELS)
     epsilon: float = said("The budget's ε.")
-    target: str | None = said("The column the question is about; a covariance has none.", None)
+    target: str | None = said("The column the question is about; a covariance has none, a formula names its own.", None)
     delta: float = said("The budget's δ; 0 means pure.", DELTA)
     order: float | None = said("Read --epsilon as a Rényi budget at this order λ instead of (ε, δ).", None)
     mechanism: str = said(
@@ -182,7 +182,8 @@ def _spelled(group: Any) -> Iterator[Parameter]:
     hints = get_type_hints(group)
     for one in fields(group):
         about, listed = one.metadata, one.metadata.get("list_of")
-        panel = "Regressions" if one.name in RegressionOptions.__dataclass_fields__ else None
+        of_regressions = one.name in RegressionOptions.__dataclass_fields__ or one.name in ("formula", "columns")
+        panel = "Regressions" if of_regressions else None
         flag = about.get("flag") or f"--{one.name.replace('_', '-')}"
         option = typer.Option(
             flag, help=about["words"], metavar=about["metavar"], rich_help_panel=panel, envvar=about.get("envvar")

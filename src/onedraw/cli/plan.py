@@ -99,6 +99,8 @@ def show(planned: Planned, document: dict[str, Any]) -> None:
 
     eligible, simulated = document["eligible"], "simulated_rmse" in document["eligible"][0]
     head = ["mechanism", "expected error", *(["simulated"] if simulated else []), "without privacy"]
+    if planned.asked.schema.formula is not None:
+        show_lines(f"Formula: {planned.asked.schema.formula}")
     if planned.estimand:
         show_lines(f"Estimates {planned.estimand}. {planned.estimand_note}")
     show_table(

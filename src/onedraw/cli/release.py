@@ -103,6 +103,7 @@ def show(result: Any, planned: Planned, found: Estimates) -> None:
     else:
         of = "the columns" if whole else certificate.data.target
         show_estimates(f"{found.estimand or f'{described} of {of}'}{units(result.plan.model)}", found)
+    show_lines(*([f"Formula: {formula}"] if (formula := certificate.data.formula) else []))
     show_lines(*about_lines(**vars(found)), *map(str, found.joint))
     spread = result.plan.mechanism.inter_quartile_range(
         result.plan, certificate.draw.values[0], certificate.draw.stages

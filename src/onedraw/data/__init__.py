@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING
 from onedraw.on_demand import names_on_demand
 
 if TYPE_CHECKING:
+    from .columns import chunks_in
     from .inference import Inference, infer, infer_schema
     from .records import Measure, Records, read
     from .schema import Binary, Category, Column, Count, Number, Schema
-    from .tables import DatabaseTable
+    from .tables import DatabaseTable, Table
 
 __all__ = [
-    "Binary", "Category", "Column", "Count", "DatabaseTable", "Inference", "Measure", "Number", "Records", "Schema", "infer",
-    "infer_schema", "read",
+    "Binary", "Category", "Column", "Count", "DatabaseTable", "Inference", "Measure", "Number", "Records", "Schema", "Table",
+    "chunks_in", "infer", "infer_schema", "read",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, {
+        "columns": ("chunks_in",),
         "inference": ("Inference", "infer", "infer_schema"),
         "records": ("Measure", "Records", "read"),
         "schema": ("Binary", "Category", "Column", "Count", "Number", "Schema"),
-        "tables": ("DatabaseTable",),
+        "tables": ("DatabaseTable", "Table"),
     })  # fmt: skip

@@ -52,7 +52,7 @@ class Wanted(Enum):
 
 
 class ReadWithSchema:
-    """What `onedraw.data.records.Records` is to rooms that run without loading it, and what it needs."""
+    """What `onedraw.data.records.Records` is to packages that run without loading it, and what it needs."""
 
     schema: Any
     target: str | None
@@ -171,9 +171,9 @@ def plain_array(data: Any) -> npt.NDArray[Any]:
 def library_of(column: Any) -> str | None:
     """pandas, polars or pyarrow if the object's class derives from one of theirs."""
     for base in type(column).__mro__:
-        room = base.__module__.partition(".")[0]
-        if room in _LIBRARIES:
-            return room
+        library = base.__module__.partition(".")[0]
+        if library in _LIBRARIES:
+            return library
     return None
 
 

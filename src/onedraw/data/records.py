@@ -40,6 +40,7 @@ import numpy.typing as npt
 
 from onedraw.arrays import Integers
 from onedraw.data.columns import Encoder, ReadWithSchema, Wanted
+from onedraw.data.formula import Design
 from onedraw.data.persons import PersonLimit, owners_of, person_keys
 from onedraw.data.schema import Schema, listed
 from onedraw.data.sums import Block, Engine, Local, Summed, blocked, changed, check_rows
@@ -128,8 +129,12 @@ class Records(ReadWithSchema):
         names = self.columns if columns is None else tuple(columns)
         if not names:
             raise InvalidSchema("No column was asked for. Name at least one of the declared columns.")
-        encoders = {name: self.schema.column(name).encoder() for name in names}
-        encoded = self._batches(encoders)
+        design, derived = self.schema.design, self.schema.derived
+        sources = design.response.columns if design is not None and derived in names else ()  # type: ignore[union-attr]
+        wanted = dict.fromkeys([*(name for name in names if name != derived), *sources])
+        encoded = self._batches({name: self.schema.column(name).encoder() for name in wanted})
+        if design is not None and derived in names:
+            encoded = map(partial(_with_response, names, derived, design), encoded)
         if self.measure is None or self.target not in names:
             return encoded
         return map(partial(_on_scale, self.target, self.measure), encoded)
@@ -138,7 +143,8 @@ class Records(ReadWithSchema):
         """Refuse a damaged file before anything is paid, where that costs next to nothing: its pages are decoded, and no cell is
         looked at. Of a long file the pass finds the damage; what was paid stands, and `resume` finishes the release."""
         person = [] if self.schema.person is None else [self.schema.person]
-        self._table.check_whole(list(dict.fromkeys([*(columns or self.schema.columns), *person])))
+        known = [name for name in columns or () if name != self.schema.derived] or self.schema.columns
+        self._table.check_whole(list(dict.fromkeys([*known, *person])))
 
     def _batches(self, encoders: dict[str, Encoder]) -> Iterator[Batch]:
         """As encoded, from where they are: records that lie encoded in files read those instead."""
@@ -211,6 +217,11 @@ def read(
     source = in_database(source, table)
     if target is not None:
         schema.column(target)
+    if schema.formula is not None and target != schema.formula.response:
+        raise InvalidSchema(
+            f"The schema has the formula {str(schema.formula)!r}, and the target is {target!r}. Name the formula's response as the "
+            "target, or read with a schema that has no formula."
+        )
     if batch_rows < 1:
         raise FileMismatch(f"Expected batch_rows of 1 or more, got {batch_rows}.")
     needed = [*schema.columns, *([schema.person] if schema.person else [])]
@@ -334,6 +345,11 @@ def _lacking(table: Table, absent: Sequence[str], needed: int, schema: Schema) -
         f"{table.what} lacks {listed(absent)}{role}, declared in the schema: of its {len(table.names)} columns "
         f"{needed - len(absent)} have a declared name{nearly}. {remedy}."
     )
+
+
+def _with_response(names: Sequence[str], derived: str, design: Design, batch: Batch) -> Batch:
+    found = {**batch, derived: design.responses(batch)}
+    return {name: found[name] for name in names}
 
 
 def _on_scale(target: str, measure: Measure, batch: Batch) -> Batch:

@@ -16,6 +16,8 @@ not say enough is refused with the line to add. Files are YAML or JSON:
 A missing cell contributes nothing, and releases say how many there are, with noise: `missing: skip`, the default. It may become a
 declared value instead (`missing: 50`), or of a category a level of its own, called "missing" (`missing: level`).
 
+`formula` holds the terms of a regression (`data/formula.py`); questions add it to a schema of the columns that they read.
+
 Of a binary column `levels` may be given, the one coded 0 first; otherwise no/false/0 and yes/true/1 are read. Of a
 number or count `step` may be given, how much more of it people speak of (10 years): reports give odds and rates for it.
 
@@ -32,6 +34,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -52,6 +55,7 @@ from onedraw.data.declarations import (
     perhaps,
     plain,
 )
+from onedraw.data.formula import Design, Formula
 from onedraw.errors import CannotWrite, InvalidSchema
 
 __all__ = ["Binary", "Category", "Column", "Count", "Number", "Schema"]
@@ -65,6 +69,7 @@ class Schema(Declared):
     max_records: int | None = None
     inferred_from: Text | None = None
     columns: Mapping[Annotated[str, AfterValidator(plain)], Annotated[Column, Field(discriminator="kind")]]
+    formula: Formula | None = None
 
     formats: ClassVar[tuple[str, ...]] = (".yaml", ".yml", ".json")
 
@@ -96,6 +101,7 @@ class Schema(Declared):
                 f"{self.person!r} is both the person column and a data column; an identifier says nothing "
                 "about the population. Remove it from `columns:`"
             )
+        assert self.design is None or self.design.formula is self.formula  # reading it refuses what is not allowed
         return self
 
     def __hash__(self) -> int:
@@ -198,8 +204,56 @@ class Schema(Declared):
         """How many records of one person can count: k of the unit."""
         return self.max_records or 1
 
+    @cached_property
+    def design(self) -> Design | None:
+        """What the formula means under these columns; None without a formula."""
+        return None if self.formula is None else Design.of(self.formula, self.columns)
+
+    @property
+    def derived(self) -> str | None:
+        """The response of the formula where it is computed from columns, as `log(wage)`; None for a column as it is."""
+        response = None if self.design is None else self.design.response
+        return (
+            None
+            if self.design is None or response is None or response.quantity is None
+            else self.design.formula.response
+        )
+
+    def predictors(self, target: str | None) -> tuple[str, ...]:
+        """Return the columns that explain a target: those of the formula, or all others."""
+        return tuple(name for name in self.columns if name != target) if self.design is None else self.design.columns
+
+    def read_for(self, target: str | None) -> tuple[str, ...]:
+        """Return what is read of a record in a regression: the columns, and a response that is computed from them."""
+        return (*self.columns, target) if target is not None and target == self.derived else tuple(self.columns)
+
+    def choose(self, columns: Iterable[str], formula: Formula | None = None) -> Schema:
+        """Return the schema of some of the columns, in this order, with a formula of them."""
+        chosen = {name: self.column(name) for name in columns}
+        return Schema(
+            **{one: getattr(self, one) for one in ("dataset", "person", "max_records", "inferred_from")},
+            columns=chosen,
+            formula=formula,
+        )
+
+    def with_formula(self, formula: Formula | str) -> Schema:
+        """Return the schema of the columns that a formula names, with the formula."""
+        formula = Formula.parse(formula) if isinstance(formula, str) else formula
+        design = Design.of(formula, self.columns)
+        named = {*design.columns, *(() if design.response is None else design.response.columns)}
+        return self.choose((name for name in self.columns if name in named), formula)
+
+    def of_predictors(self, target: str | None) -> Schema:
+        """Return the schema by which new records are read, whose target is not known."""
+        terms = None if self.formula is None else self.formula.model_copy(update={"response": None})
+        return Schema(columns={name: self.columns[name] for name in self.predictors(target)}, formula=terms)
+
     def column(self, name: str) -> Column:
-        """The declaration of one column, by name."""
+        """The declaration of one column, by name; of the formula's response, as it follows from those of its columns."""
+        if name == self.derived:
+            assert self.design is not None
+            assert self.design.response is not None
+            return self.design.response.declared
         if name not in self.columns:
             raise InvalidSchema(
                 f"The column {name!r} is not declared in the schema, which has {listed(list(self.columns), 8)}; without a declaration "

@@ -1,4 +1,4 @@
-"""Sums over records in whole numbers: the one joint through which anything above this room reads records.
+"""Sums over records in whole numbers: the one interface through which anything above this package reads records.
 
     records = read(source, schema, target="ill")
     total = records.sum(statistic, *public)        # int64

@@ -1,4 +1,4 @@
-"""What every source of records looks like from inside the room.
+"""What every source of records looks like from inside the package.
 
 A `Table` knows its column names and its number of records before any cell is looked at, and hands over the
 wanted columns as chunks, in order, as often as asked. Everything that can be wrong with a *file* is found

@@ -1,7 +1,7 @@
 """How does a scikit-learn user get it? Estimators that publish their fit, with a certificate.
 
 `BaseEstimator` and mixins only; nothing here subclasses a fitted algorithm. Every `fit` is one release: public numbers
-first, then the ledger, then the records (`base`). A new estimator is a class in a file of this room, and its name
+first, then the ledger, then the records (`base`). A new estimator is a class in a file of this package, and its name
 below.
 """
 

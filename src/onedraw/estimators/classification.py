@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 
 from onedraw.arrays import Array
+from onedraw.data import Schema
 from onedraw.data.curator import Declared
 from onedraw.errors import InvalidModel
 from onedraw.models.responses import class_labels
@@ -23,7 +24,7 @@ from onedraw.plans import Plan
 from .base import Labels
 from .linear import Expected, LinearEstimator
 from .sklearn_bases import ClassifierMixin
-from .validation import declared_schema, schema_classes
+from .validation import schema_classes
 
 
 class Classifier(ClassifierMixin):
@@ -67,7 +68,8 @@ class LinearClassifier(Classifier, LinearEstimator):
         if self.schema is None:
             self.classes_: NDArray[Any] = self._labels()
         else:
-            self.classes_ = schema_classes(self, declared_schema(self), self.certificate_.data.target or "")
+            declared = Schema.from_dict(self.certificate_.data.declared or {})
+            self.classes_ = schema_classes(self, declared, self.certificate_.data.target or "")
 
     def decision_function(self, X: Any) -> Array:
         """The second class's log-odds, or its margin, (n,); for more than two classes one score each, (n, K)."""
@@ -98,6 +100,11 @@ class DPLogisticRegression(LinearClassifier):
         read by the names of their columns, and a category has a coefficient for each level but the first.
     target : str
         With a schema: the column that is explained; None: what the series y is called. y may be left out where X has it.
+    formula : str
+        With a schema: the terms that explain the target, such as "healed ~ age + C(ward)*treated + log(1 + income)"; docs/formulas.md
+        lists what they may be. target is then left out.
+    features : list of str
+        With a schema: the columns that explain the target; None: all others.
     bounds : (low, high), numbers or one each per column
         The public range of the features; values outside are clamped. Never read from the data.
     data_norm : float

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -37,6 +37,8 @@ from onedraw.models.batches import column_chunks
 from onedraw.models.features import read_rows
 from onedraw.models.sums.clamped_sums import SKIP
 from onedraw.planning import Choices, Options, Regression
+from onedraw.planning.formulas import choose_columns
+from onedraw.planning.question import in_python
 from onedraw.planning.regression import regression_for
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
@@ -82,9 +84,9 @@ class RegressionEstimator(PrivateEstimator):
     """What `planning` calls the question."""
 
     def _options(self) -> dict[str, Any]:
-        """Parameters that `planning.Regression` has too, by name."""
-        known = self.get_params(deep=False)
-        return {one.name: known[one.name] for one in fields(Regression) if one.name in known and one.name != "missing"}
+        """Parameters that `planning.Regression` has too, by name; ``features`` are names here, and a number there."""
+        known = {name: value for name, value in self.get_params(deep=False).items() if name not in ("features", "missing")}
+        return {field.name: known[field.name] for field in fields(Regression) if field.name in known}
 
     def _question(self, rows: Rows) -> Regression:
         """The question, with everything public about it; an unhashable bound or label is a wrong call, not a crash."""
@@ -184,11 +186,18 @@ class LinearEstimator(RegressionEstimator):
 
     schema: Schema | FileName | Mapping[str, Any] | None = None
     target: str | None = None
+    formula: str | None = None
+    features: Sequence[str] | None = None
     fit_intercept: bool = True
     robust: bool = False
 
     def _fit(self, X: Any, y: Any) -> None:
         if self.schema is None:
+            for name in ("formula", "features"):
+                if getattr(self, name) is not None:
+                    raise WrongCall(
+                        f"{name}= names columns of a schema, and none was given. Pass schema=, or leave {name}= out."
+                    )
             rows = check_rows(self, X, y, reset=True)
             draws = self._answered(self._question(rows), (rows.X, self._responses(rows.y)), rows.n)
         else:
@@ -216,11 +225,16 @@ class LinearEstimator(RegressionEstimator):
 
     def _fitted_by_schema(self, X: Any, y: Any) -> Array:
         schema = declared_schema(self)
-        target = target_of(self, schema, y)
-        question = regression_for(schema, target, model=self.kind, options=Options.named(self._besides_schema()))
+        options = Options.named(self._besides_schema() | {"formula": self.formula, "columns": self.features})
+        named = self.target if self.formula is not None or schema.formula is not None else target_of(self, schema, y)
+        try:
+            schema, target, options = choose_columns(schema, named, options)
+        except WrongCall as error:
+            raise type(error)(*map(in_python, error.args), **error.fields) from None
+        question = regression_for(schema, target, model=self.kind, options=options)
         records = replace(records_of(schema, target, X, y), measure=question.measure)
         draws = self._answered(question, records, records.n, people=schema.records_per_person)
-        names = [name for name in schema.columns if name != target]
+        names = list(schema.predictors(target))
         self.n_features_in_: int = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         return draws

@@ -79,7 +79,7 @@ class DPLinearRegression(NumberEstimator):
 
     Parameters
     ----------
-    epsilon, delta, schema, target, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept,
+    epsilon, delta, schema, target, formula, features, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept,
     check, ledger, dataset, random_state
         As in `DPLogisticRegression`.
     response_bound : Y or (low, high)
@@ -164,7 +164,7 @@ class DPPoissonRegressor(LinearRegressor):
 
     Parameters
     ----------
-    epsilon, delta, schema, target, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept,
+    epsilon, delta, schema, target, formula, features, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept,
     check, ledger, dataset, random_state
         As in `DPLogisticRegression`; ``effect`` is the standard deviation of the logarithm of the rates.
     largest : int

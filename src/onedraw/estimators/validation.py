@@ -271,7 +271,11 @@ def records_of(schema: Schema, target: str, X: Any, y: Any) -> Records:
     """The records under the schema: X with the target in it, or X and y beside each other."""
     if y is None:
         return read(X, schema, target=target)
-    columns = by_name(X, [name for name in schema.columns if name != target])
+    if schema.derived is not None:
+        raise WrongCall(
+            f"The formula explains {target!r}, which is computed from columns. Leave y out, and pass them in X."
+        )
+    columns = by_name(X, list(schema.predictors(target)))
     if target in columns:
         raise WrongCall(f"X has the target {target!r} as a column, and y was given as well. Leave out one of them.")
     return read({**columns, target: y}, schema, target=target)

@@ -2,7 +2,7 @@
 
 SQLAlchemy is met in these three modules only.
 
-What the rest of the room relies on:
+What the rest of the package relies on:
 
 * **One writer at a time.** `Storage.writing` holds an exclusive lock from before the events are read until the
   new event is on disk, so that a decision is made on the history it will be appended to.

@@ -55,6 +55,8 @@ Row = tuple[Any, ...]
 
 
 class Kind(StrEnum):
+    """What a line of a ledger records."""
+
     BOOK_OPENED = "book-opened"
     MARKED = "marked"
     RESTORED = "restored"

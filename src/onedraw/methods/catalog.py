@@ -26,10 +26,20 @@ LITERATURE = "baselines"
 
 
 def mechanisms() -> list[type[Mechanism]]:
-    """Return every mechanism of the installed packages, by module and in the order in which a module defines them."""
+    """Return every mechanism of the installed packages, by module and in the order in which a module defines them.
+
+    One that derives from another mechanism and has no cases of its own is left out: they would be those of the other.
+    """
     for point in entry_points(group="onedraw.mechanisms"):
         point.load()
-    return sorted(Mechanism.members().values(), key=lambda kind: kind.__module__)
+    known = Mechanism.members().values()
+    own = [kind for kind in known if _owner(kind) is kind or _owner(kind) not in known]
+    return sorted(own, key=lambda kind: kind.__module__)
+
+
+def _owner(kind: type[Mechanism]) -> type:
+    """Return the class that defines the cases of a mechanism."""
+    return next(base for base in kind.__mro__ if "audit_cases" in vars(base))
 
 
 def builders() -> Mapping[str, list[Callable[[Promise], list[Any]]]]:

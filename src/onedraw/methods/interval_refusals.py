@@ -58,10 +58,10 @@ def cause_words(refusal: Refusal, causes: Sequence[str]) -> str:
         case Reason.BASE:
             some = f"few records (about {100.0 * refusal.share:.1g} %)"
             some = some if refusal.share >= LEAST_SHARE else "hardly any records"
-            return f"{some} have the first level declared, which {these} {'is' if len(causes) == 1 else 'are'} compared with"
+            return f"{some} have the base level, which {these} {'is' if len(causes) == 1 else 'are'} compared with"
         case Reason.MERGED:
             return (
-                "hardly any records have such a level by the published noisy moments, so it is counted with the first one of its "
+                "hardly any records have such a level by the published noisy moments, so it is counted with the base level of its "
                 "category"
             )
         case Reason.CONSTANT:
@@ -82,7 +82,7 @@ def remedy(refusal: Refusal, causes: Sequence[str], factor: float) -> str:
         case Reason.RARE:
             return f"Merge {them} with a common level, or {larger}"
         case Reason.BASE:
-            return "Compare with a common level: declare one first, or read summary(base='commonest')"
+            return "Compare with a common level: declare one first, name it in the formula, or read summary(base='commonest')"
         case Reason.MERGED:
             return "Merge rare levels with those that they are most like, or use more records"
         case Reason.CONSTANT:

@@ -4,7 +4,7 @@ Four kinds. Tables (`tables`) add whole numbers, on which plain noise is enough.
 range, add records exactly, and turn a sum into a closed-form posterior law. Convex models bring a row into public bounds and state how far one record's loss and
 gradient reach, from which every rule for Gibbs posteriors follows. Models with a likelihood of bounded density
 (`likelihoods`) serve β-divergence posteriors, whatever a row holds. Each bound says where it comes from: proved here,
-enforced by clamping, or declared by the caller. Importing this room does not load JAX.
+enforced by clamping, or declared by the caller. Importing this package does not load JAX.
 """
 
 from . import likelihood
@@ -42,10 +42,11 @@ from .likelihood.regression import (
     StudentTRegression,
     register_predictor,
 )
-from .model import Bound, Model
+from .model import POSITIVE, Bound, Model
 from .moments.columns import Columns
 from .numpyro.program_model import NumpyroModel, from_numpyro, register_numpyro
 from .priors import Gaussian, NormalInverseGamma
+from .responses import Clamped, Response
 from .row_model import Encoded
 from .sums.clamped_sums import Summary
 from .tables.category_table import CategoryTable
@@ -55,14 +56,14 @@ from .tables.scores import ClassifierScores, ModelChoice, RegressorScores
 from .tables.table import Grouped, Table
 
 __all__ = [
-    "FAMILIES", "BetaBernoulli", "BetaTarget", "BinaryRegression", "Bound", "BoundedResidualGLM", "CategoryTable",
-    "ClassifierScores", "ColumnQuantiles", "Columns", "ConjugateModel", "ConvexLoss", "ConvexModel", "CountRegression",
+    "FAMILIES", "POSITIVE", "BetaBernoulli", "BetaTarget", "BinaryRegression", "Bound", "BoundedResidualGLM", "CategoryTable",
+    "Clamped", "ClassifierScores", "ColumnQuantiles", "Columns", "ConjugateModel", "ConvexLoss", "ConvexModel", "CountRegression",
     "DirichletCategorical", "Encoded", "GammaExponential", "GammaPoisson", "GammaRegression", "Gaussian",
     "GaussianMean", "GaussianRegression", "GibbsTarget", "Grouped", "Hinge", "HuberRegression", "HuberisedHinge", "Law",
     "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
-    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Softmax", "StudentTRegression",
-    "Summary", "Table", "distributions", "from_numpyro", "likelihood", "likelihoods", "register_density",
+    "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Response", "Softmax", "StudentTRegression",
+    "Summary", "Table", "distributions", "from_numpyro", "likelihoods", "register_density",
     "register_loss", "register_numpyro", "register_predictor", "schema_features",
 ]  # fmt: skip
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.arrays import Array, Mask
+from onedraw.data.terms import Coded, Term
 from onedraw.errors import InvalidModel
 from onedraw.privacy.numbers import root_up
 
@@ -287,33 +288,63 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
 
     All declared columns but the target, in order: a number or count as it is, a category or a binary column as one column of 0
     and 1 for each level but the first, called ``sex=male``: who is compared with the first. The box is the schema's own.
+
+    With a formula, its columns, by its names and bounds; ``intercept`` is named where the formula leaves it out.
     """
-    found = [(name, *column.ends) for column, names in _named_features(schema, target) for name in names]
+    if schema.design is not None:
+        return _formula_features(schema)
+    found = [(name, *column.ends) for _, column, names in _named_features(schema, target) for name in names]
     names, lower, upper = zip(*found, strict=True) if found else ((), (), ())
-    skipped = {"missing": SKIP} if any(column.skips for column in schema.columns.values()) else {}
-    return {"features": len(names), "bounds": (lower, upper), "feature_names": names} | skipped
+    return {"features": len(names), "bounds": (lower, upper), "feature_names": names, **_skipped(schema)}
+
+
+def _skipped(schema: Any) -> dict[str, Any]:
+    """What a schema says of missing cells, where records that have one are to contribute nothing."""
+    return {"missing": SKIP} if any(column.skips for column in schema.columns.values()) else {}
+
+
+def _formula_features(schema: Any) -> dict[str, Any]:
+    design = schema.design
+    found = {"features": len(design.names), "bounds": design.ends, "feature_names": design.names, **_skipped(schema)}
+    return found if schema.formula.intercept else found | {"intercept": False}
 
 
 def category_columns(schema: Any, target: str | None) -> tuple[tuple[int, int], ...]:
     """(start, stop) of the 0/1 columns of each category, and of each binary column, among `schema_features`."""
+    return tuple((one.start, one.stop) for one in coded_columns(schema, target))
+
+
+def coded_columns(schema: Any, target: str | None) -> tuple[Coded, ...]:
+    """Return the 0/1 columns of which at most one is 1 on a record: categories, and the formula's products of them."""
+    if schema.design is not None:
+        return tuple(schema.design.coded)
     found, start = [], 0
-    for column, names in _named_features(schema, target):
+    for name, column, names in _named_features(schema, target):
         if column.kind in ("category", "binary") and names:
-            found.append((start, start + len(names)))
+            found.append(Coded(name, start, start + len(names), tuple(map(str, column.labels))))
         start += len(names)
     return tuple(found)
 
 
-def _named_features(schema: Any, target: str | None) -> Iterator[tuple[Any, list[str]]]:
+def schema_terms(schema: Any, target: str | None) -> tuple[Term, ...]:
+    """Return the columns of each term of the formula, and without one of each category."""
+    if schema.design is not None:
+        return tuple(schema.design.terms)
+    return tuple(Term(one.name, one.start, one.stop) for one in coded_columns(schema, target))
+
+
+def _named_features(schema: Any, target: str | None) -> Iterator[tuple[str, Any, list[str]]]:
     """Each declared column but the target, with the names of what it becomes."""
     for name, column in schema.columns.items():
         if name != target:
             named = column.kind in ("category", "binary")
-            yield column, [f"{name}={label}" for label in column.labels[1:]] if named else [name]
+            yield name, column, [f"{name}={label}" for label in column.labels[1:]] if named else [name]
 
 
 def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None) -> Array:
     """The features of a batch of schema-encoded columns, not yet brought into the model's own bounds."""
+    if schema.design is not None:
+        return np.asarray(schema.design.rows(batch))
     columns = []
     for name, values in batch.items():
         if name == target:
@@ -339,6 +370,10 @@ def check_schema(schema: Any, target: str | None, features: Features) -> None:
             f"The model has {features.count} features, the schema gives {len(found)} besides the target: {shown}. (A "
             "category counts one for each level but the first.) Pass **schema_features(schema, target) to the model, "
             "or leave columns out of the schema."
+        )
+    if schema.design is not None and (features.names is None or features.intercept != declared.get("intercept", True)):
+        raise InvalidModel(
+            "The model's intercept or names are not those of the schema's formula. Pass **schema_features(schema, target) to the model."
         )
     if features.names is not None and features.names != found:
         raise InvalidModel(

@@ -31,7 +31,7 @@ class Reason(StrEnum):
     ALIKE = "the noise cannot tell the columns apart"
     LEVELS = "the noise cannot tell levels of one category apart"
     BASE = "few records have the first level of a category, which the others are compared with"
-    MERGED = "few records have the levels, which are counted with the first one"
+    MERGED = "few records have the levels, which are counted with the base level"
     CONSTANT = "the column has one possible value"
     NOISE = "the noise hides how the records vary along the columns"
 

@@ -177,7 +177,7 @@ class RowModel(Model):
         """The encoded records, of `Records` with a target or of a pair (X, y)."""
         self.check(data)
         if isinstance(data, ReadWithSchema):
-            names: Any = tuple(data.schema.columns) if self.features.count else (data.target,)
+            names: Any = data.schema.read_for(data.target) if self.features.count else (data.target,)
             return EncodedRecords(data, Rows(self.features, self.response, data.schema, data.target, names))
         X, y = self._from_arrays(data)
         for array in (X, y):

@@ -328,4 +328,4 @@ def chosen_columns(schema: Schema, names: Sequence[str] | None = None) -> Schema
             )
     if len(set(names)) < len(names):
         raise WrongCall("--columns names a column twice; its correlation with itself is 1. Name each once.")
-    return schema.model_copy(update={"columns": {name: schema.column(name) for name in names}})
+    return schema.choose(names)

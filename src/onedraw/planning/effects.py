@@ -1,6 +1,6 @@
 """Effects of interest by name: which columns of a regression they are.
 
-An effect is named by its column. A category names the columns of all its levels but the first; one level can be named alone, as
+An effect is named by its column, or by a term of the formula, which names all of its columns. A category names the columns of all its levels but the first; one level can be named alone, as
 ``sex=male``. Where columns have no names, an effect is a column's place, from 0 on; beside categories, whose levels have columns
 of their own, a place could mean another column than the caller thinks, and is refused.
 """
@@ -18,6 +18,8 @@ from onedraw.errors import InvalidModel
 from .options import ESTIMANDS
 
 if TYPE_CHECKING:
+    from onedraw.data.terms import Term
+
     from .regression import Regression
 
 EFFECT_KINDS = tuple(kind for kind in ESTIMANDS if kind != "softmax")
@@ -37,7 +39,9 @@ def listed_effects(effects: Any) -> tuple[Any, ...]:
         raise InvalidModel(f"effects is a list of columns, by name or place, but {effects!r} was given.") from None
 
 
-def effect_places(effects: Any, names: Sequence[str], categories: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+def effect_places(
+    effects: Any, names: Sequence[str], categories: Sequence[tuple[int, int]], terms: Sequence[Term] = ()
+) -> tuple[int, ...]:
     """Return the columns that effects name, in order.
 
     Parameters
@@ -46,14 +50,18 @@ def effect_places(effects: Any, names: Sequence[str], categories: Sequence[tuple
         The columns' names, in order.
     categories : sequence of (int, int)
         (start, stop) of the columns of each category.
+    terms : sequence of Term
+        The columns of each term of a formula, or of each category.
     """
     found: set[int] = set()
     for effect in effects:
-        found.update(_places(effect, names, categories))
+        found.update(_places(effect, names, categories, terms))
     return tuple(sorted(found))
 
 
-def _places(effect: Any, names: Sequence[str], categories: Sequence[tuple[int, int]]) -> Sequence[int]:
+def _places(
+    effect: Any, names: Sequence[str], categories: Sequence[tuple[int, int]], terms: Sequence[Term]
+) -> Sequence[int]:
     if isinstance(effect, int) and not isinstance(effect, bool) and 0 <= effect < len(names):
         if any(stop - start > 1 for start, stop in categories):
             raise InvalidModel(
@@ -63,13 +71,13 @@ def _places(effect: Any, names: Sequence[str], categories: Sequence[tuple[int, i
         return (effect,)
     if effect in names:
         return (list(names).index(effect),)
-    for start, stop in categories:
-        if all(name.startswith(f"{effect}=") for name in names[start:stop]):
-            return range(start, stop)
-    coded = {place: names[start].partition("=")[0] for start, stop in categories for place in range(start, stop)}
+    for term in terms:
+        if term.name == effect:
+            return range(term.start, term.stop)
+    coded = {place: term.name for term in terms for place in range(term.start, term.stop)}
     known = list(dict.fromkeys(coded.get(place, name) for place, name in enumerate(names)))
-    category = str(effect).partition("=")[0]
-    if "=" in str(effect) and category in coded.values():
+    category = str(effect).partition("[" if "[" in str(effect) else "=")[0]
+    if category != effect and category in coded.values():
         raise InvalidModel(
             f"effects names {effect!r}, which has no coefficient: {category!r} has none for its first level, with which the others "
             f"are compared, nor for levels that are not declared. Name {category!r} for all levels."

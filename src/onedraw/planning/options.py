@@ -108,8 +108,11 @@ class RegressionOptions:
 class Options(RegressionOptions):
     """All that may be said about a question besides its columns."""
 
+    formula: str | None = option(
+        None, "The terms of a regression: 'healed ~ age + C(ward)*treated'. Default: all other columns.", of=KINDS
+    )
     columns: Sequence[str] | None = option(
-        None, "Of a covariance: which columns; all numbers and counts of the schema by default.", of=("covariance",),
+        None, "Columns of a regression or covariance. Default: all others, all numbers.", of=(*KINDS, "covariance"),
         metavar="A,B,…", list_of="age,weight",
     )  # fmt: skip
     prior: Sequence[float] | None = option(

@@ -31,6 +31,7 @@ from onedraw.release.fingerprint import dataset_name, fingerprint_of
 
 from .choice import Choices, Question
 from .effects import listed_effects
+from .formulas import choose_columns
 from .options import ALIASES, KINDS, POSTERIOR, QUESTIONS, RANKS, Options, check_belongs
 
 
@@ -92,6 +93,7 @@ class Planned:
         asked = self.asked
         return {
             "budget": self.budget.to_dict(), "n": self.n, "target": asked.target,
+            **({} if asked.schema.formula is None else {"formula": str(asked.schema.formula)}),
             "columns": list(asked.schema.columns) if asked.target is None else None, "draws": self.plan.draws,
             "why_no_interval": self.why_no_interval, "model": self.plan.model.to_dict(), "why": self.choices.why,
             "expectation": self.choices.expectation, "refused": self.choices.refused, "fingerprint": self.fingerprint,
@@ -100,7 +102,7 @@ class Planned:
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the plan as one HTML page, for whoever answers for the data to read and sign."""
-        from onedraw.report import write_plan  # above this room: a convenience, named as such among the contracts
+        from onedraw.report import write_plan  # above this package: a convenience, named as such among the contracts
 
         return write_plan(self, path, overwrite=overwrite)
 
@@ -166,7 +168,7 @@ def plan(
     draws: int | None = None, accept: Collection[str] | str = (), columns: Sequence[str] | None = None, by: Sequence[str] = (),
     quantiles: Sequence[float] | None = None, level: str | None = None, between: Sequence[float] | None = None,
     estimand: str | None = None, effects: Sequence[str] | None = None, options: Mapping[str, Any] | None = None,
-    dataset: str | None = None,
+    dataset: str | None = None, formula: str | None = None,
 ) -> Planned:  # fmt: skip
     """What a release would promise and how good it would be, before any record is read: `onedraw plan` in Python.
 
@@ -177,6 +179,8 @@ def plan(
     estimates something else is then refused. By default the plan names what it estimates.
     ``effects`` names the columns of a regression whose coefficients are of interest: the fit's noise is smaller along them, and larger
     along others.
+    ``columns`` names the columns of a covariance, or those that explain the target of a regression: by default all others.
+    ``formula`` = "healed ~ age + C(ward)*treated" names the terms of a regression; ``target`` may then be None. See docs/formulas.md.
     ``dataset`` is the name that a release will be charged to, if it is not the schema's: the fingerprint covers it.
     """
     if (epsilon is None) == (budget is None):
@@ -194,6 +198,7 @@ def plan(
         "between": between,
         "estimand": estimand,
         "effects": None if effects is None else listed_effects(effects),
+        "formula": formula,
     }
     spelled = {name: value for name, value in own.items() if value is not None}
     try:
@@ -250,12 +255,13 @@ def ask(schema: Schema, target: str | None, model: str, options: Options = NOTHI
         close = difflib.get_close_matches(str(model), [*known, *ALIASES], n=1, cutoff=0.5)
         perhaps = f" Perhaps {close[0]}?" if close else ""
         raise InvalidModel(f"No model is called {model!r}.{perhaps} Choose one of: {', '.join(known)}.")
-    if target is None:
-        raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
     if kind not in KINDS:
+        if target is None:
+            raise WrongCall(f"A {model} is about one column, and none was named. Pass --target COLUMN.")
         return _one_column(schema, target, model, options)
     from .regression import regression_for  # and with it the models of regressions, which no other question needs
 
+    schema, target, options = choose_columns(schema, target, options)
     question = regression_for(schema, target, model=model, options=options)
     return Asked(schema, target, model, question, measure=question.measure)
 

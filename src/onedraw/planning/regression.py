@@ -38,12 +38,20 @@ from typing import Any
 import numpy as np
 
 from onedraw.data import Measure, Schema
+from onedraw.data.terms import Term
 from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, InvalidSchema
 from onedraw.methods import Plan
 from onedraw.methods.draws.replicated import why_no_interval
 from onedraw.models.design import PREDICTOR_DEVIATION, UNITS_IN_BOUND
-from onedraw.models.features import LARGEST, Features, category_columns, declared_features, schema_features
+from onedraw.models.features import (
+    LARGEST,
+    Features,
+    category_columns,
+    declared_features,
+    schema_features,
+    schema_terms,
+)
 
 from .choice import Question, for_regression
 from .effects import check_effects, effect_places, listed_effects
@@ -110,6 +118,8 @@ class Regression(RegressionOptions, Question):
     feature_names: Any = None
     categories: tuple[tuple[int, int], ...] = ()
     """(start, stop) of 0/1 columns that code one category; a fit uses that at most one of them is 1."""
+    terms: tuple[Term, ...] = ()
+    """The columns of each term of a formula, or of each category."""
     measure: Measure | None = None
     persons: bool = False
     """Whether the schema says whose a record is, of persons with several."""
@@ -158,7 +168,7 @@ class Regression(RegressionOptions, Question):
     def effect_places(self) -> tuple[int, ...]:
         """The columns whose effects are of interest."""
         names = self.rows.column_names[: self.features]
-        return effect_places(self.effects or (), names, self.categories)
+        return effect_places(self.effects or (), names, self.categories, self.terms)
 
     @property
     def unit(self) -> float:
@@ -231,7 +241,7 @@ def _real(value: Any) -> bool:
 
 
 def regression_for(schema: Schema, target: str, *, model: str, options: RegressionOptions) -> Regression:
-    """The question about ``target``, all other columns being its features.
+    """The question about ``target``, all other columns being its features, or the terms of the schema's formula (`choose_columns`).
 
     The option ``response_bound`` is a pair (low, high), or Y for (−Y, Y); by default the target's declared range.
     """
@@ -246,6 +256,7 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
             "the features, or ask for a proportion, a histogram or a mean."
         )
     features["categories"] = category_columns(schema, target)
+    features["terms"] = schema_terms(schema, target)
     features["persons"] = schema.person is not None and schema.records_per_person > 1
     asked = {one.name: value for one, value in given(options)}
     if kind in CLASSIFICATIONS:
@@ -268,10 +279,12 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
                 "`kind: count` with `cap:`, the largest count that is to matter, or ask for a linear regression."
             )
         return Regression(kind, **features, largest=int(column.cap), **asked)  # a larger count is read as the cap
-    return Regression(kind, **features, **_measured(column, target, kind, options))
+    return Regression(
+        kind, **features, **_measured(column, target, kind, options, intercept=features.get("intercept", True))
+    )
 
 
-def _measured(column: Any, target: str, kind: str, options: RegressionOptions) -> dict[str, Any]:
+def _measured(column: Any, target: str, kind: str, options: RegressionOptions, *, intercept: bool) -> dict[str, Any]:
     """What responses are measured in, and the options of the question in that unit."""
     if column.kind not in ("number", "count"):
         raise InvalidSchema(
@@ -279,6 +292,8 @@ def _measured(column: Any, target: str, kind: str, options: RegressionOptions) -
             "logistic regression, or correct the schema."
         )
     low, high = response_range(options.response_bound or column.ends)
+    if not intercept:  # nothing could take up the middle
+        low, high = -max(-low, high), max(-low, high)
     network, half_width = kind in NETWORKS, HALF_WIDTH.get(kind, UNITS_IN_BOUND)
     measure = Measure(low + (high - low) / 2.0, (high - low) / 2.0 / half_width)
     found: dict[str, Any] = {"variance_floor": FLOOR} if network else {}

@@ -3,7 +3,7 @@
 The only place where plan, exactness, randomness and budget meet: `release` is the one way out for a draw,
 `Certificate` is what it says on leaving, `verify` re-derives the promise from a certificate without the data.
 
-The package has both a room and a verb called ``release``; this module is callable so that ``onedraw.release(plan,
+There are both a package and a function called ``release``; this module is callable so that ``onedraw.release(plan,
 data)`` works whichever was imported first.
 """
 

@@ -14,13 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from onedraw.data import Schema
+from onedraw.data.terms import Term
 from onedraw.methods import Plan
+from onedraw.models.features import coded_columns, schema_terms
 from onedraw.models.normal_estimates import NormalEstimates
 
 from .certificate import Certificate
 
 NOT_KNOWN = (
     "Levels are compared with the first one declared, because this release says nothing about how common others are."
+)
+
+BY_FORMULA = (
+    "The formula says what levels are compared with. Write C(column, Treatment('level')) to compare with another level."
 )
 
 
@@ -35,15 +41,24 @@ class BaseLevels:
     remark: str
 
 
+def schema_of(certificate: Certificate, plan: Plan) -> Schema | None:
+    """Return the schema of a fit; None of another release, or without one."""
+    declared = certificate.data.declared
+    return None if declared is None or not plan.mechanism.publishes_fit else Schema.from_dict(declared)
+
+
 def coded_categories(certificate: Certificate, plan: Plan) -> list[tuple[str, tuple[str, ...], int, int]]:
-    """Return (column, its levels, start, stop) of each category among the coefficients; none without a schema."""
-    declared, mechanism = certificate.data.declared, plan.mechanism
-    if declared is None or not mechanism.publishes_fit:
-        return []
-    columns = Schema.from_dict(declared).columns.items()
-    coded = [(name, column) for name, column in columns if name != certificate.data.target and column.kind in ("category", "binary")]  # fmt: skip
-    pairs = zip(coded, mechanism.categories, strict=True)
-    return [(name, tuple(map(str, column.labels)), start, stop) for (name, column), (start, stop) in pairs]
+    """Return (column, its levels, start, stop) of each category among the coefficients whose levels can be compared with
+    another one; none without a schema. In a formula a category that other terms name too keeps its level."""
+    schema = schema_of(certificate, plan)
+    coded = () if schema is None else coded_columns(schema, certificate.data.target)
+    return [(one.name, one.levels, one.start, one.stop) for one in coded if one.levels]
+
+
+def terms_of(certificate: Certificate, plan: Plan) -> tuple[Term, ...]:
+    """Return the columns of each term of a fit's formula, or of each category of its schema."""
+    schema = schema_of(certificate, plan)
+    return () if schema is None else schema_terms(schema, certificate.data.target)
 
 
 def compare_with_commonest(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> BaseLevels:
@@ -51,7 +66,9 @@ def compare_with_commonest(fit: NormalEstimates, certificate: Certificate, plan:
     names, shares = list(certificate.draw.names), fit.level_shares
     categories = coded_categories(certificate, plan)
     if not categories:
-        return BaseLevels(fit, tuple(names), (), "")
+        return BaseLevels(
+            fit, tuple(names), (), BY_FORMULA if certificate.data.formula and plan.mechanism.categories else ""
+        )
     if shares is None or len(names) != plan.model.features.width or not plan.model.features.intercept:
         return BaseLevels(fit, tuple(names), (), NOT_KNOWN)
     change, changed, compared = np.eye(len(names)), [], []

@@ -134,6 +134,14 @@ class DataStatement(_Part):
     measure: MeasureStatement | None = None
     engine: EngineStatement | None = None
 
+    @property
+    def formula(self) -> str:
+        """The formula of the regression, as a text; empty without one."""
+        from onedraw.data.formula import Formula
+
+        declared = (self.declared or {}).get("formula")
+        return str(Formula(**declared)) if declared else ""
+
 
 class TimingStatement(_Part):
     """What is said of running time. Of a padded draw: its public work, and how rarely it takes more (samplers/padding.md)."""

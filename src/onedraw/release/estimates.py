@@ -32,7 +32,7 @@ from onedraw.plain_text import known
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import confidence_level
 
-from .base_levels import coded_categories, compare_with_commonest
+from .base_levels import compare_with_commonest, terms_of
 from .certificate import Certificate
 from .statement import sentence_of
 
@@ -65,7 +65,8 @@ class Estimate(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """Wald's test of "this category makes no difference": all its levels at once; NaN where one of them is refused."""
+    """Wald's test of "this category, or this term, makes no difference": all its levels or columns at once; NaN where one of them is
+    refused."""
 
     term: str
     label: str
@@ -73,12 +74,27 @@ class Joint(NamedTuple):
     degrees: int
     p_value: float
 
+    @property
+    def tested(self) -> str:
+        """What is tested together."""
+        return f"all {self.degrees + 1} levels"
+
     def __str__(self) -> str:
-        about = f"{self.term}{f' ({self.label})' if self.label else ''}, all {self.degrees + 1} levels together"
+        about = f"{self.term}{f' ({self.label})' if self.label else ''}, {self.tested} together"
         if math.isnan(self.p_value):
             return f"{about}: no test, since the records say too little about one of them"
         p_value = p_words(self.p_value) if self.p_value < 0.001 else f"= {p_words(self.p_value)}"
         return f"{about}: χ² = {self.statistic:.4g} on {self.degrees} degrees of freedom, p {p_value}"
+
+
+class JointOfTerm(Joint):
+    """The test of a formula's term, which has columns and perhaps no levels."""
+
+    __slots__ = ()
+
+    @property
+    def tested(self) -> str:
+        return f"all {self.degrees} columns"
 
 
 class Estimates(tuple[Estimate, ...]):
@@ -374,13 +390,15 @@ def moments_of(certificate: Certificate, plan: Plan) -> MomentsResult:
 
 
 def joint_tests(fit: NormalEstimates, certificate: Certificate, plan: Plan) -> tuple[Joint, ...]:
-    """One for each declared category of more than two levels, and for each class where there are several."""
+    """One for each declared category of more than two levels, or term of more than one column, and for each class where there are
+    several."""
     if not fit.informed:
         return ()
     width, labels = plan.model.features.width, dict.fromkeys(label for _, label in plan.model.terms)
+    joint = JointOfTerm if (certificate.data.declared or {}).get("formula") else Joint
     return tuple(
-        Joint(name, label, *fit.wald(range(block * width + start, block * width + stop)))
+        joint(term.name, label, *fit.wald(range(block * width + term.start, block * width + term.stop)))
         for block, label in enumerate(labels)
-        for name, _, start, stop in coded_categories(certificate, plan)
-        if stop - start > 1
+        for term in terms_of(certificate, plan)
+        if term.stop - term.start > 1
     )

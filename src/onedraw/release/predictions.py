@@ -229,7 +229,7 @@ class Predictor:
             )
         else:
             return numeric_schema(self.plan.model.features)
-        return Schema(columns={name: column for name, column in schema.columns.items() if name != data.target})
+        return schema.of_predictors(data.target)
 
 
 def classes_between(fit: NormalEstimates, rows: Array, scores: Array, level: float) -> tuple[Array, Array]:

@@ -128,7 +128,7 @@ class Release:
         self, path: str | os.PathLike[str], *, level: float = 0.95, ledger: Any = None, overwrite: bool = False
     ) -> Path:
         """Write the report, one HTML page, with all the intervals the release gives; ``ledger`` adds what is spent and left."""
-        from onedraw.report import write_report  # above this room: a convenience, named as such among the contracts
+        from onedraw.report import write_report  # above this package: a convenience, named as such among the contracts
 
         return write_report(self, path, interval=self.summary(level), ledger=ledger, overwrite=overwrite)
 

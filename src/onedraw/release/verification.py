@@ -228,6 +228,8 @@ def check_schema(certificate: Certificate, plan: Plan) -> None:
         raise reject("it carries a schema, but its model has no columns to read by it")
     if (schema.person, schema.inferred_from) != (data.person, data.inferred_from):
         raise reject("what it says of persons, or of where its bounds come from, is not what its schema says")
+    if schema.formula is not None and data.target != schema.formula.response:
+        raise reject("its formula explains another column than it states")
     if data.target is not None:
         schema.column(data.target)
     with rejecting("its plan was not made for its schema"):

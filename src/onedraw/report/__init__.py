@@ -1,7 +1,7 @@
 """How does a person see a release? One self-contained HTML page, written from the certificate alone.
 
 The page loads nothing from anywhere, runs no script, and says nothing that depends on the records except the draw:
-diagnostics never reach this room. Names are loaded when first touched, so importing the room is cheap.
+diagnostics never reach this package. Names are loaded when first touched, so importing it is cheap.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class AuditFinding:
 
     @classmethod
     def read(cls, found: Any) -> AuditFinding:
-        """From anything that says the same by the same names, such as a result or a report of the audit room."""
+        """From anything that says the same by the same names, such as a result or a report of `onedraw.audit`."""
         if isinstance(found, cls):
             return found
         try:
@@ -314,6 +314,7 @@ def made_besides(certificate: Certificate, plan: Plan, promise: Promise, *, dige
         ("Arithmetic", certificate.numeric_model),
         ("Lattice of the draw", f"multiples of {power if mantissa == 0.5 else repr(certificate.lattice)}"),
         ("Second opinion", certificate.second_opinion),
+        ("Formula", certificate.data.formula),
         ("Schema", certificate.data.schema_digest or ""),
         ("Column of persons", certificate.data.person or ""),
         ("Fingerprint of the question", certificate.fingerprint),
@@ -353,6 +354,7 @@ def plan_content(planned: Any) -> dict[str, Any]:
         "besides": sum(plan.mechanism.stage_sizes(plan).values()),
         "method": planned.choices.why,
         "estimand": f"{planned.estimand}. {planned.estimand_note}" if planned.estimand else "",
+        "formula": "" if schema.formula is None else str(schema.formula),
         "why_no_interval": planned.why_no_interval,
         "attacker": attacker_words(Attacker(plan.guarantee.promise, delta), plan),
         "assumptions": assumption_words(plan.guarantee.assumptions),

@@ -17,7 +17,8 @@ def declared_columns(planned: Any) -> list[dict[str, str]]:
     }
     return [
         {
-            "name": name + (" (explained)" if name == planned.asked.target else ""),
+            "name": name
+            + (" (explained)" if name not in planned.asked.schema.predictors(planned.asked.target) else ""),
             "kind": column.kind,
             "declared": declared.get(column.kind, lambda of: ", ".join(of.labels))(column),
             "missing": shown(column.missing),

@@ -16,7 +16,7 @@ exactly it draws (`sampler`). The files:
 
 A method that is an algorithm of its own brings its sampler along (`run` in its folder). A new sampler of posteriors is a file with a
 `Sampler` in it, and its name here. Names are looked up on first use, so that importing this
-room loads neither JAX nor randomgen.
+package loads neither JAX nor randomgen.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from .proximal import Proximal
     from .randomness import OPERATING_SYSTEM, SEEDED, Randomness, secure_generator, seeded_generator
     from .sampler import Sample, Sampler
+    from .variates import check_delta
 
 __all__ = [
     "CHACHA20", "HMC", "NUTS", "OPERATING_SYSTEM", "SAMPLERS", "SEEDED", "Exact", "Langevin",
     "LastIterateLangevin", "Perfect",
-    "Proximal", "Randomness", "Sample", "Sampler", "chacha_key", "check_sampler",
+    "Proximal", "Randomness", "Sample", "Sampler", "chacha_key", "check_delta", "check_sampler",
     "default_sampler", "randomness", "secure_generator", "secure_key", "seeded_generator", "seeded_key",
 ]  # fmt: skip
 
@@ -58,6 +59,7 @@ _OTHERS = {
     "choice": ("check_sampler", "default_sampler"),
     "randomness": ("OPERATING_SYSTEM", "SEEDED", "Randomness", "secure_generator", "seeded_generator"),
     "sampler": ("Sample", "Sampler"),
+    "variates": ("check_delta",),
 }
 
 SAMPLERS = tuple(name for names in _SAMPLERS.values() for name in names)

@@ -1,6 +1,6 @@
 """What a sampler is: a frozen value that draws from a law with a source of randomness, and says before it runs how exactly.
 
-A new one is a file of this room with a class like this, and its name in the room's ``__init__``:
+A new one is a file of this package with a class like this, and its name in ``__init__``:
 
     @dataclass(frozen=True)
     class Mine(Sampler):

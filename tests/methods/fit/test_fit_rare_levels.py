@@ -56,7 +56,7 @@ def test_common_columns_have_intervals_beside_many_rare_levels(kind: str) -> Non
     truth = np.array([0.8, 0.0, 0.25, 0.0])
     assert (np.abs(result.estimate[:4] - truth) <= 5.0 * result.standard_errors[:4]).all()
     assert (result.standard_errors[:4] < 0.25).all()
-    assert "rare levels counted with the first one" in result.estimand_of("y")
+    assert "rare levels counted with the base level" in result.estimand_of("y")
 
 
 def test_merged_levels_are_named_as_such() -> None:

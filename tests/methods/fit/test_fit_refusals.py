@@ -165,8 +165,9 @@ NAMES = ["age", "weight", "ward=b", "ward=c", "intercept"]
         (["ward=b"], Refusal(Reason.LEVELS, (2, 3), 1.5),
          "ward=b: the noise cannot tell ward=b and ward=c apart. Merge them, or use about 1.5 times this ε."),
         (["ward=b", "ward=c", "intercept"], Refusal(Reason.BASE, (2, 3), 1.5, 0.004),
-         "ward=b, ward=c and intercept: few records (about 0.4 %) have the first level declared, which ward=b and ward=c are "
-         "compared with. Compare with a common level: declare one first, or read summary(base='commonest')."),
+         "ward=b, ward=c and intercept: few records (about 0.4 %) have the base level, which ward=b and ward=c are "
+         "compared with. Compare with a common level: declare one first, name it in the formula, or read "
+         "summary(base='commonest')."),
         (["age"], Refusal(), "age: the noise at this n and ε hides how the records vary along the columns. Use a larger ε, "
          "more records or fewer columns."),
     ],

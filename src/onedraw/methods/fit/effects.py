@@ -30,6 +30,7 @@ number of its own.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,13 +158,20 @@ def named_effects(plan: Plan) -> str:
     names, left = plan.model.features.column_names, set(plan.mechanism.effects)
     named: dict[int, str] = {}
     for start, stop in plan.mechanism.categories:
-        if stop - start > 1 and left.issuperset(range(start, stop)) and "=" in names[start]:
-            named[start] = names[start].partition("=")[0]
+        if stop - start > 1 and left.issuperset(range(start, stop)):
+            named[start] = named_category(names[start])
             left -= set(range(start, stop))
     named |= {column: names[column] for column in left}
     listed = [named[column] for column in sorted(named)]
     more = f" and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
     return ", ".join(listed[:MOST_NAMED]) + more
+
+
+def named_category(column: str) -> str:
+    """Return the category of a column: ward of ward=B, C(ward) of C(ward)[T.B], C(ward):C(sex) of their product."""
+    if not re.match(r"[^(\[]*=", column) and "[" in column:
+        return re.sub(r"\[[^\]]*\]", "", column)
+    return column.partition("=")[0]
 
 
 def effects_words(problem: StepsProblem, names: str) -> str:

@@ -304,7 +304,7 @@ class StepsResult(NormalEstimates):
     def reach(self, rows: Array, level: float) -> Array:
         """Return how far the intervals of rows @ coefficients reach to each side; NaN for rows that are given none.
 
-        Encoded rows with a level that was counted with the first one have none: nothing is known of what it adds.
+        Encoded rows with a level that was counted with the base level have none: nothing is known of what it adds.
         """
         found = self.in_units(rows, np.ones(len(rows)), np.zeros(len(rows)))
         merged = self.where.merged
@@ -349,7 +349,7 @@ class StepsResult(NormalEstimates):
 
     def estimand_of(self, target: str | None = None) -> str:
         """Return what is estimated, in words, about this column."""
-        merged = ", rare levels counted with the first one" if self.where.merged.any() else ""
+        merged = ", rare levels counted with the base level" if self.where.merged.any() else ""
         limited = "" if self.reached else ", with the influence of single records limited"
         return f"{self.problem.estimand_of(target)}{merged}{limited}"
 

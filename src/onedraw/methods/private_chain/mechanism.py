@@ -6,7 +6,7 @@ largest weight with which c relaxation times keep the budget), the composition o
 and the path recomputed from what was published. Everything a chain shows is counted, so that any function of its path
 may be published; publishing the last state alone has no better bound, since such steps do not contract.
 
-**A new chain** is a `Kernel` and a mechanism that names it; a mechanism from another room needs nothing else, its
+**A new chain** is a `Kernel` and a mechanism that names it; a mechanism from another package needs nothing else, its
 sampler is `PrivatePath`, which carries out every plan that requires "private-chain":
 
     @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 A likelihood with a conjugate prior has one closed-form law as its posterior, with parameters η₀/m + r·Σ η(x_i): r turns the
 records down (Diffused), m the prior up (Concentrated), r = m = 1 is Bayes' rule. A family says what η₀ and η are, which law
 has such parameters, and what is known about it; whoever draws, promises, plans, audits or reports asks it and knows no names.
-A new family is one file of this room, its public name in `onedraw.models`, and its ``kind`` among the words of ``--model``
+A new family is one file of this package, its public name in `onedraw.models`, and its ``kind`` among the words of ``--model``
 (`planning.options`).
 
 **The interval.** A draw depends on the records through one sum T whose law at a given truth is known under the model, so

@@ -75,9 +75,9 @@ class Table(ColumnModel):
     """How intervals for the population are made, in words."""
 
     @property
-    @abc.abstractmethod
     def about_records(self) -> bool:
         """Whether its numbers are about these records alone, as counts and sums are, and not about a population."""
+        return False
 
     # ── what a record becomes ──────────────────────────────────────────────────────────────────────────────
 

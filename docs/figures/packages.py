@@ -1,9 +1,9 @@
-"""The picture of the rooms in docs/design.md, drawn from the imports that are really there.
+"""The picture of the packages in docs/design.md, drawn from the imports that are really there.
 
-    python docs/figures/rooms.py        # writes docs/assets/rooms.svg
+    python docs/figures/packages.py        # writes docs/assets/packages.svg
 
-Rooms from top to bottom as in the layers of pyproject.toml. A row says what its room imports: how many imports of which room below
-it, darker for more. An import that goes up stands left of the diagonal, in red; tests/test_rooms.py allows those that
+Packages from top to bottom as in the layers of pyproject.toml. A row says what a package imports: how many imports of which package below
+it, darker for more. An import that goes up stands left of the diagonal, in red; tests/test_layers.py allows those that
 pyproject.toml names, and checks that the picture is the one of today's imports.
 """
 
@@ -16,20 +16,20 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).resolve().parents[2]
-PICTURE = ROOT / "docs" / "assets" / "rooms.svg"
+PICTURE = ROOT / "docs" / "assets" / "packages.svg"
 SMALL = ("errors", "plain_text", "places", "defaults", "on_demand", "arrays", "private")  # which everybody uses
 CELL, LEFT, TOP, ROW = 74, 170, 74, 36
 
 
-def rooms() -> list[str]:
-    """The rooms, from the top layer down, without the small modules under them."""
+def packages() -> list[str]:
+    """The packages, from the top layer down, without the small modules under them."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
     names = [name.strip() for line in contract["layers"] for name in line.split("|")]
     return [name for name in names if name not in SMALL]
 
 
 def imports(names: list[str]) -> Counter[tuple[str, str]]:
-    """How many modules of one room a module of another imports, over all modules."""
+    """How many modules of one package a module of another imports, over all modules."""
     graph = grimp.build_graph("onedraw", cache_dir=None)
     found: Counter[tuple[str, str]] = Counter()
     for module in graph.modules:
@@ -63,15 +63,15 @@ def cell(row: int, column: int, pair: str, count: int) -> list[str]:
 
 
 def picture() -> str:
-    names = rooms()
+    names = packages()
     counts = imports(names)
     width, height = LEFT + len(names) * CELL + 16, TOP + len(names) * ROW + 40
     drawn = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Which room imports which">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Which package imports which">',
         "<style>text{font:14px system-ui,sans-serif;fill:#1c2733}.name{font-weight:600}.small{font-size:11px;fill:#5b6875}"
         ".light{fill:#fff}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        text(14, 26, "A row: what its room imports, and how often", "name", "start"),
+        text(14, 26, "A row: what this package imports, and how often", "name", "start"),
     ]
     for place, name in enumerate(names):
         y = TOP + place * ROW

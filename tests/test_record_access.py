@@ -1,4 +1,4 @@
-"""Above the room `data` records are read by `Records.sum` and `read_as` alone; who reads them otherwise is named here, with the reason.
+"""Above `data`, records are read by `Records.sum` and `read_as` alone; who reads them otherwise is named here, with the reason.
 
 What is looked for are the ways to a record's cells: the batches and blocks of records, and the arrays X and y of encoded ones.
 """

@@ -1,4 +1,4 @@
-"""The rooms of the package: who may see whom, and that `import onedraw` is cheap."""
+"""The layers of the package: who may see whom, and that `import onedraw` is cheap."""
 
 import ast
 import importlib.util
@@ -64,7 +64,7 @@ PLANTED = [
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory):
     """Check the contracts of a copy of the package with all these imports."""
-    root = tmp_path_factory.mktemp("rooms")
+    root = tmp_path_factory.mktemp("layers")
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", root)
     for file, module, _ in PLANTED:
@@ -215,25 +215,25 @@ def test_every_public_name_of_the_top_level_resolves():
 
 def test_no_name_is_one_thing_or_another_by_what_was_imported_first():
     """A file that has the name of a public function next to it takes its place once it is imported; `release` is bound at once."""
-    rooms = [path.parent for path in (ROOT / "src" / "onedraw").glob("*/__init__.py")]
+    packages = [path.parent for path in (ROOT / "src" / "onedraw").glob("*/__init__.py")]
     twice = [
-        (room.name, name)
-        for room in rooms
-        for name in re.findall(r'^ {4}"([a-z_]+)": "([a-z_]+)",$', (room / "__init__.py").read_text(), re.M)
+        (package.name, name)
+        for package in packages
+        for name in re.findall(r'^ {4}"([a-z_]+)": "([a-z_]+)",$', (package / "__init__.py").read_text(), re.M)
         if name[0] == name[1]
     ]
     assert twice == []
 
 
 def test_only_the_cases_of_the_audit_see_the_mechanisms():
-    """The rest of the room must not see the cases either, through which it would see everything."""
+    """The rest of the package must not see the cases either, through which it would see everything."""
     readers = [path.name for path in (ROOT / "src/onedraw/audit").glob("*.py") if ".cases" in path.read_text()]
     assert readers == []
 
 
-def test_there_is_no_room_without_a_question():
-    rooms = {path.stem for path in (ROOT / "src" / "onedraw").iterdir() if not path.name.startswith(("_", "."))}
-    assert rooms & {"utils", "core", "common", "helpers"} == set()
+def test_there_is_no_package_without_a_question():
+    names = {path.stem for path in (ROOT / "src" / "onedraw").iterdir() if not path.name.startswith(("_", "."))}
+    assert names & {"utils", "core", "common", "helpers"} == set()
 
 
 BARE = """
@@ -270,9 +270,9 @@ def test_models_and_samplers_run_with_jax_numpyro_numpy_and_scipy_alone():
     assert result.stdout.strip() == "True", result.stdout + result.stderr
 
 
-def test_the_picture_of_the_rooms_shows_who_imports_whom_today():
-    figures = importlib.util.spec_from_file_location("rooms", ROOT / "docs" / "figures" / "rooms.py")
+def test_the_picture_shows_who_imports_whom():
+    figures = importlib.util.spec_from_file_location("packages", ROOT / "docs" / "figures" / "packages.py")
     drawing = importlib.util.module_from_spec(figures)
     figures.loader.exec_module(drawing)
     drawn = set(re.findall('data-pair="([a-z_ ]+)"', drawing.PICTURE.read_text(encoding="utf-8")))
-    assert drawn == {" ".join(pair) for pair in drawing.imports(drawing.rooms())}, "run docs/figures/rooms.py"
+    assert drawn == {" ".join(pair) for pair in drawing.imports(drawing.packages())}, "run docs/figures/packages.py"
