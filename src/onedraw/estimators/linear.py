@@ -85,7 +85,9 @@ class RegressionEstimator(PrivateEstimator):
 
     def _options(self) -> dict[str, Any]:
         """Parameters that `planning.Regression` has too, by name; ``features`` are names here, and a number there."""
-        known = {name: value for name, value in self.get_params(deep=False).items() if name not in ("features", "missing")}
+        known = {
+            name: value for name, value in self.get_params(deep=False).items() if name not in ("features", "missing")
+        }
         return {field.name: known[field.name] for field in fields(Regression) if field.name in known}
 
     def _question(self, rows: Rows) -> Regression:

@@ -208,18 +208,27 @@ def ranks_of_known(
     pairs = []
     for place, level in enumerate(model.levels):
         asked = ends[place] != NO_END, ends[size + place] != NO_END
-
-        def at(about: float, margin: int, level: float = level, asked: tuple[bool, bool] = asked) -> tuple[int, int]:
-            sides = math.floor(about * level) - margin, math.floor(about * (1.0 - level)) - margin
-            low, high = (max(side, NO_END) if has else NO_END for side, has in zip(sides, asked, strict=True))
-            return low, high
-
-        def missed(margin: int, level: float = level, at: Any = at) -> float:
-            return float(np.mean([_miss(most, level, float(weight), *at(most + one, margin), flip) for one in noise]))
-
-        least = bisect_left(range(most + 1), True, key=lambda margin: missed(margin) <= 1.0 - model.interval)
-        pairs.append(at(count, least))
+        margin = _margin_of_known(most, level, float(weight), 1.0 - model.interval, noise, asked, flip=flip)
+        pairs.append(_ends_about(count, level, margin, asked))
     return [low for low, _ in pairs] + [high for _, high in pairs]
+
+
+def _margin_of_known(
+    known: int, level: float, weight: float, alpha: float, noise: Array, asked: tuple[bool, bool], *, flip: bool
+) -> int:
+    """Return the smallest margin with which an interval misses by at most ``alpha`` on average over the noise."""
+
+    def missed(margin: int) -> float:
+        ends = (_ends_about(known + float(one), level, margin, asked) for one in noise)
+        return float(np.mean([_miss(known, level, weight, low, high, flip) for low, high in ends]))
+
+    return bisect_left(range(known + 1), True, key=lambda margin: missed(margin) <= alpha)
+
+
+def _ends_about(known: float, level: float, margin: int, asked: tuple[bool, bool]) -> tuple[int, int]:
+    """Return the ranks of both ends, counted from below and from above, for so many known cells; NO_END where none is asked for."""
+    low, high = math.floor(known * level) - margin, math.floor(known * (1.0 - level)) - margin
+    return max(low, NO_END) if asked[0] else NO_END, max(high, NO_END) if asked[1] else NO_END
 
 
 def _miss(n: int, level: float, weight: float, low: int, high: int, flip: bool) -> float:

@@ -236,7 +236,7 @@ class CategoryTable(Table):
         """(groups, levels kept): the nearest table to the noisy one that could be a table of n records."""
         sizes = self.group_sizes(n)
         if not self.total_is_public:
-            return np.rint(np.maximum(noisy[:, : self.kept], 0.0))
+            return np.asarray(np.rint(np.maximum(noisy[:, : self.kept], 0.0)))
         if self.skips and sizes is None:
             return whole(proportional(np.append(noisy, apart), float(n)), n)[:-1].reshape(noisy.shape)
         if self.skips:

@@ -281,7 +281,8 @@ class RegressorScores(_Scores):
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
         """Columns: response, prediction."""
         middle = self.lower + self.width / 2.0
-        known, missing = marks([values[:, 0]]) if self.skips else (np.ones(len(values), dtype=bool), None)
+        whole = np.ones(len(values), dtype=bool)
+        known, missing = marks([values[:, 0]]) if self.skips else (whole, ~whole)
         true, said = (
             np.clip(np.where(np.isnan(column), middle, column), self.lower, self.upper) for column in values.T
         )
