@@ -102,7 +102,8 @@ class Release:
     def missing(self) -> NoisyCount | None:
         """How many cells, or records of a regression, were skipped because they are missing: a number with noise, released within
         the same spend. None where a missing cell was read as a declared value."""
-        return self.plan.mechanism.missing_of(self.plan, self.certificate.draw.stages or {})
+        found: NoisyCount | None = self.plan.mechanism.missing_of(self.plan, self.certificate.draw.stages or {})
+        return found
 
     @property
     def moments(self) -> MomentsResult:

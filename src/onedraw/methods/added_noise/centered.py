@@ -119,8 +119,8 @@ class CenteredNoise(Mechanism):
         parts = {f"{stage}_epsilon": _epsilon(k * reach, scales[stage]) for stage, reach in reaches_of(table).items()}
         numbers = {"mean_scale": mean_scale, "squares_scale": scale, **parts}
         enforced = (Assumption(claim, Provenance.ENFORCED) for claim in (RECORDS, NOISE))
-        groups = (Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if table.sizes is not None else ()
-        groups += (Assumption(SKIPPED, Provenance.ENFORCED),) if table.skips else ()
+        groups = [Assumption(PUBLIC_GROUPS, Provenance.DECLARED)] if table.sizes is not None else []
+        groups += [Assumption(SKIPPED, Provenance.ENFORCED)] if table.skips else []
         assumed = (*fixed_in_advance(request, "range, levels and groups"), *enforced, *groups)
         theorem = f"{THEOREMS['laplace']}; two stages, the second about the mean of the first (methods/added_noise/centered.md)"
         return Plan.of(self, request, numbers, PureDP(sum_up(parts.values())), theorem, assumed)

@@ -96,7 +96,7 @@ class QuantileNumbers:
         if model.skips != ("width_known" in stored):
             raise PromiseRefused("A plan counts known cells where missing ones are skipped, and nowhere else.")
         known = whole_number(stored, "width_known", 1, LARGEST_WIDTH) if model.skips else 0
-        counted = {"width_known": known, "counts": 1 + model.nobody}
+        counted: dict[str, Any] = {"width_known": known, "counts": 1 + model.nobody}
         if "width_ends" not in stored:
             return cls(widths, "flip" in stored, **counted)
         ends = tuple(whole_number(stored, name, NO_END, n) for name in _end_names(len(model.levels)))
@@ -279,7 +279,8 @@ def _weight(width: int) -> Fraction:
 def _numbers(request: Request, model: ColumnQuantiles, share: float, *, flip: bool) -> QuantileNumbers:
     """Return what runs if intervals have this share of the budget."""
     levels, counts = depth_of(quantile_tree(model.levels)), 1 + model.nobody
-    widths, counted = _widths(request, _parts(levels, share, len(model.levels)), flip=flip), {}
+    widths = _widths(request, _parts(levels, share, len(model.levels)), flip=flip)
+    counted: dict[str, Any] = {}
     if model.skips:
         widths, known = _widths_of_known(request, widths, levels, share, counts, flip=flip)
         counted = {"width_known": known, "counts": counts}

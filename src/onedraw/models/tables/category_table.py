@@ -227,7 +227,7 @@ class CategoryTable(Table):
         return float(np.sqrt((self.kept - 1.0) / (self.kept * (self.kept + 1.0)) / max(n / self.cells, 1.0)))
 
     def known_of(self, noisy: Array, n: int) -> Array:
-        return noisy[:, : self.kept].sum(axis=1)
+        return np.asarray(noisy[:, : self.kept].sum(axis=1))
 
     def missing_of(self, noisy: Array, n: int, apart: float, law: str) -> tuple[float, list[float]]:
         return (apart, [1.0]) if self.apart else (float(noisy[:, -1].sum()), [1.0] * len(noisy))
