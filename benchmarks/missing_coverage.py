@@ -385,7 +385,7 @@ def page(found: list[dict[str, Any]]) -> str:
         if any(columns):
             lines.append(f"| {name} | {n:,} | {epsilon:g} | {' | '.join(columns)} |")
     numbers = sum(rate == rate for one in found for rate in one["coverage"])
-    lines += ["", f"Of {numbers} numbers {len(below)} are below {100 * REQUIRED:g} % less two standard errors (chance alone: about one in two hundred at a true 95 %):", ""]  # fmt: skip
+    lines += ["", f"Of {numbers} numbers {len(below)} are below {100 * REQUIRED:g} % less two standard errors:", ""]  # fmt: skip
     lines += [f"- {one['statistic']}, {100 * one['share']:g} % {one['how']}, n = {one['n']:,}, ε = {one['epsilon']:g}: {100 * rate:.1f} %" for one, rate in below] or ["- none"]  # fmt: skip
     lines += ["", f"Wider than {WIDEST} plain intervals at n = 5,000, ε = 1 and up to 20 %:", ""]
     lines += [f"- {one['statistic']}, {100 * one['share']:g} % {one['how']}: ×{ratio:.2f}" for one, ratio in wide] or [
