@@ -2,7 +2,7 @@
 
 Without privacy: for every slope the rows are sorted by their influence on it, and the m that move it most are left out (Broderick,
 Giordano, Meager, arXiv:2011.14999), for a grid of m and to both sides. The fit without them follows from one Newton step with the
-information of the rows that are left, which is exact for least squares. `least_wide` is the theorem of few_records.md.
+information of the rows that are left, which is exact for least squares. `least_wide` and `most_named` are the theorems of few_records.md.
 """
 
 from __future__ import annotations
@@ -54,6 +54,27 @@ def least_wide_of_samples(left_out: float, n: int, mu: float, miss: float, *, gi
     return max(
         least_wide(float(k), mu, miss, given=given, share=float(share)) for k, share in zip(counts, shares, strict=True)
     )
+
+
+def most_named(k: float, mu: float, wrongly: float) -> float:
+    """Return the largest probability with which a release names a table that differs in k records from one it names wrongly.
+
+    Parameters
+    ----------
+    mu : float
+        The Gaussian-DP parameter of all that the name depends on.
+    wrongly : float
+        The probability that the release names the other table.
+    """
+    return float(special.ndtr(special.ndtri(wrongly) + k * mu))
+
+
+def share_to_name(k: float, mu: float, *, named: float = 0.8, wrongly: float = 0.16) -> float:
+    """Return which share of μ² a noisy count of the k records needs, to name a table so often and one without them so rarely.
+
+    A share above 1 cannot be had by any release of this promise.
+    """
+    return float((special.ndtri(named) - special.ndtri(wrongly)) / (k * mu)) ** 2
 
 
 def deciding_rows(X: np.ndarray, y: np.ndarray, truth: np.ndarray, model: str) -> dict[str, Any]:

@@ -4,7 +4,8 @@
     python benchmarks/measured_table.py fits                       # the fits' column alone, some minutes
 
 The same splits, bounds, ε and δ as `estimators_table.py`; ten splits (four for candidates), one release each. A row names a mechanism, its scores where the
-columns are taken as declared and where their moments are measured first (one budget for both stages), and the fit's.
+columns are taken as declared and where their moments are measured first (one budget for both stages), and the fit's. Rows of gdp and of candidates
+are from before these were removed in measured coordinates; the program keeps them, since they are the reason.
 """
 
 from __future__ import annotations
@@ -30,8 +31,6 @@ FLOOR = 0.1
 
 MECHANISMS = {
     "noisy-gradient": (("noisy-gradient exp-linear", "noisy-gradient huber"), "noisy-gradient measured", DELTA),
-    "gdp": (("gdp exp-linear", "gdp huber"), "gdp measured", DELTA),
-    "candidates": (("candidates", "candidates"), "candidates measured", 0.0),
 }
 """Name → (in declared coordinates for classes and for numbers, in measured ones, δ)."""
 
@@ -100,7 +99,7 @@ def on_designs() -> list[list[str]]:
     """What is missed of the true predictor, 1 being all of it: medians over data sets, at ε = 1."""
     from onedraw import DPLogisticRegression
 
-    names = ("noisy-gradient exp-linear", "noisy-gradient measured", "gdp exp-linear", "gdp measured", "fit")
+    names = ("noisy-gradient exp-linear", "noisy-gradient measured", "gdp exp-linear", "fit")
     missed: dict[str, dict[str, list[float]]] = {}
     for seed in range(SETS):
         generator = np.random.default_rng(seed)
@@ -173,6 +172,21 @@ def written(row: dict) -> list[str]:
     ]  # fmt: skip
 
 
+DIVERGENCE = """## Draws from a β-divergence posterior
+
+Logistic regression, AUC, four splits, δ = 1e-5, the chain taken by assumption; run once, before such draws in measured coordinates were removed. Beside a fit under the same
+budget they were better in none of the three cells that had both, and worse in two.
+
+| data | ε | declared | measured first | a fit, (ε, δ) | a fit, pure ε |
+| --- | --- | --- | --- | --- | --- |
+| banknote | 1 | 0.9970 ± 0.0007 | 0.9989 ± 0.0008 | 0.9998 ± 0.0001 | 0.9965 ± 0.0032 |
+| banknote | 5 | 0.9995 ± 0.0002 | 0.9999 ± 0.0001 | 0.9999 ± 0.0000 | 0.9999 ± 0.0001 |
+| vertebral | 1 | 0.8751 ± 0.0269 | 0.8595 ± 0.0100 | – | 0.8445 ± 0.0330 |
+| vertebral | 5 | 0.9308 ± 0.0187 | 0.9334 ± 0.0211 | 0.9546 ± 0.0116 | 0.9501 ± 0.0119 |
+"""
+"""Run once with the removed draws; `mechanism="beta-divergence measured"` is offered no more."""
+
+
 def write(rows: list[dict], difficult: list[list[str]]) -> None:
     heading = [
         "mechanism",
@@ -191,7 +205,6 @@ def write(rows: list[dict], difficult: list[list[str]]) -> None:
         "noisy-gradient, declared",
         "measured first",
         "gdp, declared",
-        "measured first",
         "a fit",
     ]
     text = [
@@ -208,6 +221,7 @@ def write(rows: list[dict], difficult: list[list[str]]) -> None:
         "| " + " | ".join("---" for _ in heading) + " |",
         *("| " + " | ".join(written(row)) + " |" for row in rows),
         "",
+        DIVERGENCE,
         "## Difficult designs",
         "",
         f"Logistic regression, n = {RECORDS:,}, ε = 1, δ = {DELTA:g}, bounds [−1, 1]: how much of the true log-odds is missed (standard deviation of the difference over that of the truth; 0: "

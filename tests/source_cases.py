@@ -22,7 +22,20 @@ COLUMNS = {
     "skipped category": {"kind": "category", "levels": ["2", "1", "0.5", "word"]},
     "skipped binary": {"kind": "binary"},
     "own level": {"kind": "category", "levels": ["2", "1", "0.5", "word"], "missing": "level"},
-}
+    "date": {"kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%Y%m%d", "missing": "2023-07-01"},
+    "weekday": {
+        "kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%d.%m.%Y %H:%M", "zone": "Europe/Berlin",
+        "part": "weekday", "missing": "Sunday",
+    },
+    "skipped date": {"kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%Y%m%d"},
+    "skipped weekday": {
+        "kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%d.%m.%Y %H:%M", "zone": "Europe/Berlin",
+        "part": "weekday",
+    },
+}  # fmt: skip
+
+DATES = ("date", "weekday", "skipped date", "skipped weekday")
+"""The columns that hold dates, of which only these may have a type of dates."""
 
 
 def schema_of(kind, name="v"):
@@ -73,11 +86,35 @@ TYPED = [
 ]
 
 
+_MOMENTS = [
+    datetime.datetime(2026, 3, 29, 1, 30),
+    None,
+    datetime.datetime(1, 1, 1),
+    datetime.datetime(9999, 12, 31, 23, 59, 59),
+]
+_NEAR = [
+    datetime.datetime(2026, 3, 29, 0, 59, 59, 999999),
+    None,
+    datetime.datetime(1970, 1, 1),
+    datetime.datetime(2100, 1, 1),
+]
+
+DATED = [
+    pa.array([None if one is None else one.date() for one in _MOMENTS], pa.date32()),
+    pa.array([None if one is None else one.date() for one in _MOMENTS], pa.date64()),
+    *[pa.array([None if one is None else one.replace(microsecond=0) for one in _MOMENTS], pa.timestamp(unit)) for unit in ("s", "ms", "us")],
+    *[pa.array(_NEAR, pa.timestamp(unit, zone)) for unit in ("us", "ns") for zone in (None, "UTC", "America/New_York")],
+    pa.array([2**62, -(2**62), None], pa.int64()).view(pa.timestamp("s")),
+]  # fmt: skip
+"""Columns typed as dates, by Arrow's type."""
+
+
 # Odd cells beside plain ones
 
 CSV_CELLS = [
     b"", b" ", b"unknown", b"nan", b"-inf", b"1e400", b"True", b"true", b"01", b" 1 ", b"1.0", b"(1+0j)", b"2j", b"1,5", b'"', b'"1', b'"1"',
     b'""', b"\xff\xfe", b"\x00", b"9" * 5000, b"-0", b"0x10", b"2026-01-01", b"[1]", b"{}", "é".encode(), b"\r", b"1;2", b"NULL", b"None", b"1e308",
+    b"20260101", b"20260101.0", b"01.02.2026 10:00", b"1.2.2026 1:02", b"2026-01-01T23:30:00Z", b"2026-02-30", b"31.12.2026 24:00",
 ]  # fmt: skip
 
 PARQUET_COLUMNS = {

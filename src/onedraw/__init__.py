@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from onedraw.methods.clipped_gradients import ClippedGradients
     from onedraw.methods.fit import AveragedSteps
     from onedraw.models import Gaussian, NormalInverseGamma
-    from onedraw.planning import plan
+    from onedraw.planning import plan, private_bounds
     from onedraw.plans import Plan
     from onedraw.privacy import (
         ZCDP,
@@ -107,7 +107,7 @@ _NAMES = {
     "plans": ("Plan",),
     "models": ("Gaussian", "NormalInverseGamma"),
     "ledger": ("Ledger",),
-    "planning": ("calibrate", "plan"),
+    "planning": ("calibrate", "plan", "private_bounds"),
     "release": ("release", "Release", "Certificate", "load", "verify"),
     "estimators": [name for names in _ESTIMATORS.values() for name in names],
 }  # fmt: skip
@@ -123,6 +123,6 @@ __all__ = [
     "ExponentialQuantiles", "Gaussian", "GaussianDP", "Gibbs", "Guarantee", "Ledger", "Measured", "NoisyGradient",
     "NormalInverseGamma", "PerturbedMode", "Plan", "PureDP", "Records", "Release", "RenyiDP", "Schema",
     "__version__", "audit", "baselines", "calibrate", "choose", "compose", "data", "errors", "estimators",
-    "evaluate", "ledger", "load", "methods", "models", "plan", "planning", "privacy", "read", "release",
+    "evaluate", "ledger", "load", "methods", "models", "plan", "planning", "privacy", "private_bounds", "read", "release",
     "report", "samplers", "verify",
 ]  # fmt: skip

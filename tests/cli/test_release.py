@@ -256,7 +256,7 @@ def test_a_curator_s_check_needs_a_terminal_and_shows_on_it_alone(run, hospital)
              "--mechanism=noisy-gradient", "--ledger=ledger.db", "--out=release.json", "--check"]  # fmt: skip
     code, _, err = run(*words)
     assert code == 2
-    assert "written to a terminal only" in err
+    assert "written to a terminal or shown in a notebook only" in err
     text = (hospital / "patients.csv").read_text(encoding="utf-8").replace(",a,", ",unknown ward,")
     (hospital / "patients.csv").write_text(text, encoding="utf-8")
     master, slave = pty.openpty()

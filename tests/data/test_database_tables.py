@@ -144,6 +144,37 @@ def test_a_type_that_holds_no_cell_is_refused_in_postgresql_and_unknown_to_sqlit
             read(od.DatabaseTable(database.url, "t"), schema_of("number", f"c{place}"))
 
 
+def test_dates_are_read_as_by_themselves_and_an_infinite_one_is_missing(database):
+    dates = ["2026-03-01", None, "0044-03-15 BC", "infinity", "-infinity", "9999-12-31", "2026-12-31", "24000-01-01"]
+    times = [
+        "2026-03-29 01:30:00",
+        None,
+        "2026-03-29 00:59:59.999999",
+        "infinity",
+        "1970-01-01",
+        "0001-01-01",
+        "24000-01-01",
+        None,
+    ]
+    known = {name: [None if cell is None or "inf" in cell or "BC" in cell or "24000" in cell else cell for cell in cells] for name, cells in (("a", dates), ("b", times))}  # fmt: skip
+    known["c"] = [None if cell is None else f"{cell}Z" if ":" in cell else f"{cell} 00:00Z" for cell in known["b"]]
+    if isinstance(database, SQLite):
+        table = database.fill("t", {"a": dates, "b": times, "c": known["c"]})
+    else:
+        with psycopg.connect(database.url, autocommit=True) as connection:
+            connection.execute("SET TimeZone TO 'UTC'")
+            connection.execute("CREATE TABLE t (a date, b timestamp, c timestamptz)")
+            connection.cursor().executemany(
+                "INSERT INTO t VALUES (%s, %s, %s)", list(zip(dates, times, times, strict=True))
+            )
+        table = od.DatabaseTable(database.url, "t")
+    for kind in ("date", "weekday"):
+        schema = Schema.from_dict({"columns": dict.fromkeys("abc", COLUMNS[kind])})
+        records = read(table, schema)
+        records.check_whole()
+        assert whole(records) == whole(read(known, schema))
+
+
 def test_odd_names_of_columns_are_names(database):
     names = ["a.b", "v", "a`b", "ü; --", "a'b", "select", "%s", "$1"]
     table = database.fill("t", {name: [str(place)] for place, name in enumerate(names)} | {"other": ["9"]})

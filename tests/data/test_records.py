@@ -19,7 +19,7 @@ from onedraw.data import Schema, read, tables
 from onedraw.data import arrow_tables as arrow_adapter
 from onedraw.data.cells import number_of
 from onedraw.errors import FileMismatch, InvalidSchema
-from tests.source_cases import ARROW, COLUMNS, TYPED, encoded, schema_of
+from tests.source_cases import ARROW, COLUMNS, DATED, DATES, TYPED, encoded, schema_of
 
 patient = settings(deadline=None, print_blob=True)  # timing is not what is tested here
 
@@ -61,8 +61,24 @@ OTHERS += [
     pd.NA,
     pd.NaT,
     {},
+    20260301,
+    "01.03.2026 12:00",
+    "2026-03-01",
+    datetime.date(2026, 3, 1),
+    datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC),
+    pd.Timestamp("2026-03-01", tz="Europe/Berlin"),
+    np.datetime64("2026-03-01"),
+    np.datetime64("NaT"),
+    datetime.timedelta(1),
 ]
 BASES = [[1, 0, 2], [1.0, 0.5, -9.0], [True, False, True], ["1", "word", "0.50"], ["true", "False", "no"]]
+BASES += [
+    [20260301, 20250101, 1],
+    ["01.03.2026 12:00", "2026-03-01", "20260301"],
+    [datetime.date(2026, 3, 1), datetime.date(2020, 1, 1), datetime.date(1, 1, 1)],
+    [datetime.datetime(2026, 3, 1, 23, 30), datetime.datetime(2020, 1, 1), datetime.datetime(2026, 12, 31, 23, 59)],
+    [pd.Timestamp("2026-03-01 23:30", tz="UTC"), pd.Timestamp("2020-06-01", tz="UTC"), pd.NaT],
+]
 
 
 def as_object_frame(cells):
@@ -223,6 +239,24 @@ def test_every_polars_type_is_read_as_its_cells(series):
         assert encoded(series.to_frame(), schema_of(kind)) == expected(series.to_list(), kind)
 
 
+@pytest.mark.parametrize("array", DATED, ids=lambda array: str(array.type)[:30])
+def test_a_column_typed_as_dates_is_read_as_its_cells_in_memory_and_in_files(tmp_path, array):
+    table = pa.table({"v": array})
+    far = pa.types.is_timestamp(array.type) and array.type.unit == "s" and array[0].cast(pa.int64()).as_py() > 2**60
+    cells = [None] * 3 if far else array.to_pylist()
+    pa.feather.write_feather(table, tmp_path / "d.feather")
+    if not far:  # which Parquet cannot hold
+        pq.write_table(table, tmp_path / "d.parquet", row_group_size=2)
+    sources = [table, pa.table({"v": array.dictionary_encode()}), tmp_path / "d.feather"]
+    sources += [] if far else [tmp_path / "d.parquet", pl.DataFrame(table), pd.DataFrame({"v": cells})]
+    sources += [] if far else [pd.DataFrame({"v": pd.Series(array, dtype=pd.ArrowDtype(array.type))})]
+    for kind in DATES:
+        for source in sources:
+            assert encoded(source, schema_of(kind)) == expected(cells, kind), type(source)
+    with pytest.raises(FileMismatch, match=r"cannot hold kind number; expected .* dates for kind date"):
+        read(tmp_path / "d.feather", schema_of("number"))
+
+
 @pytest.mark.parametrize("array", TYPED, ids=lambda array: str(array.type)[:20])
 def test_a_declared_type_that_holds_no_kind_is_a_mismatch_of_the_file(tmp_path, array):
     table = pa.table({"v": array})
@@ -236,8 +270,10 @@ def test_a_declared_type_that_holds_no_kind_is_a_mismatch_of_the_file(tmp_path, 
 def test_in_memory_such_a_type_may_come_from_one_record_and_is_missing_cells(array):
     table = pa.table({"v": array})
     for kind in KINDS:
+        held = kind in DATES and isinstance(array[0].as_py(), datetime.date)
         for frame in (table, pl.DataFrame(table) if not pa.types.is_map(array.type) else table):
-            assert encoded(frame, schema_of(kind)) == expected([None] * len(array), kind)
+            cells = array.to_pylist() if held else [None] * len(array)
+            assert encoded(frame, schema_of(kind)) == expected(cells, kind)
 
 
 def test_the_type_of_a_column_that_is_not_declared_does_not_matter():
@@ -436,12 +472,16 @@ def test_batches_hold_the_declared_columns_with_their_types():
         "count": "int64",
         "category": "int64",
         "binary": "int64",
+        "date": "float64",
+        "weekday": "int64",
     }
     assert {name: values.tolist() for name, values in batch.items()} == {
         "number": [1.0],
         "count": [1],
         "category": [1],
         "binary": [1],
+        "date": [1277.0],
+        "weekday": [6],
     }
     assert list(next(records.batches(["binary"]))) == ["binary"]
     assert (records.columns, records.target, records.n) == (tuple(COLUMNS), "count", 1)

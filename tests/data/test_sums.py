@@ -147,15 +147,8 @@ def test_a_fit_is_the_same_draw_on_parts_in_memory_and_streamed(tmp_path, plan):
         assert release.certificate.draw == draws[0].certificate.draw
 
 
-SELECTIONS = {
-    "a β-divergence": od.Candidates(count=3000),
-    "in measured coordinates": od.Measured(of=od.Candidates(count=3000), share=0.3),
-}
-
-
-@pytest.mark.parametrize("mechanism", SELECTIONS.values(), ids=SELECTIONS)
-def test_a_pick_from_candidates_is_the_same_on_parts_in_memory_and_streamed(records, mechanism):
-    plan = calibrate(mechanism, MODEL, od.PureDP(1.0), n=N)
+def test_a_pick_from_candidates_is_the_same_on_parts_in_memory_and_streamed(records):
+    plan = calibrate(od.Candidates(count=3000), MODEL, od.PureDP(1.0), n=N)
     order = np.random.default_rng(5).permutation(N)
     ways = [replace(records, memory=0), replace(records, engine=Parted((10, 10, 431), order))]
     here = od.release(plan, records, random_state=4).certificate

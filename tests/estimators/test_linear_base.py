@@ -306,7 +306,10 @@ def test_one_column_of_odd_records_is_read_by_the_rule():
     read = ["yes", "no", "no", "no", "no", "no"] * 50
     fit = {"epsilon": 1.0, "classes": ["no", "yes"], "missing": "no", "random_state": 3}
     assert od.DPProportion(**fit).fit(odd).proportion_ == od.DPProportion(**fit).fit(read).proportion_
-    fit["missing"], read = "skip", [label if label == "yes" else "no" if label == "no" else None for label in map(str, odd)]
+    fit["missing"], read = (
+        "skip",
+        [label if label == "yes" else "no" if label == "no" else None for label in map(str, odd)],
+    )
     assert od.DPProportion(**fit).fit(odd).proportion_ == od.DPProportion(**fit).fit(read).proportion_
     fit = {"epsilon": 1.0, "bounds": (0, 10), "missing": 5, "random_state": 3}
     odd, read = [1.0, "x", np.inf, -np.inf, None] * 50, [1.0, 5.0, 5.0, 5.0, 5.0] * 50

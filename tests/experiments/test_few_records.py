@@ -147,3 +147,21 @@ def test_a_failing_slope_has_the_cause_that_the_table_shows(few, monkeypatch) ->
     near = page.decided_by(page.Figure(cell | {"printed": [0.01], "epsilon": 0.05}, 0), few_rows)
     assert near.least > 0.5
     assert page.decided_by(page.Figure(cell, 0), few_rows).least < 0.5
+
+
+@pytest.mark.parametrize("wrongly", [0.02, 0.16])
+@pytest.mark.parametrize("apart", [0.5, 1.5, 4.0])
+def test_no_rule_of_naming_beats_the_theorem_and_one_meets_it(few, apart: float, wrongly: float) -> None:
+    """The best test by Neyman and Pearson, over outputs in bins, is the bound."""
+    edges = np.r_[-np.inf, np.linspace(-5.0, 5.0 + apart, 2000), np.inf]
+    there, here = bins(edges, 0.0), bins(edges, apart)
+    order = np.argsort(-here / np.maximum(there, 1e-300), kind="stable")
+    best = np.interp(wrongly, np.r_[0.0, there[order].cumsum()], np.r_[0.0, here[order].cumsum()])
+    assert best == pytest.approx(few.most_named(1.0, apart, wrongly), abs=2e-3)
+
+
+def test_share_to_name_is_that_of_the_best_test_with_less_of_the_budget(few) -> None:
+    share = few.share_to_name(6.0, 0.65)
+    assert few.most_named(6.0, 0.65 * share**0.5, 0.16) == pytest.approx(0.8)
+    assert few.share_to_name(6.0, 0.24) > 1.0
+    assert few.most_named(6.0, 0.24, 0.16) < 0.8

@@ -139,7 +139,7 @@ PADDED = [
 ]
 
 BY_NAME = {
-    ("ill", "logistic"): ["noisy-gradient measured", "gdp measured", "candidates measured", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded", "candidates"],
+    ("ill", "logistic"): ["noisy-gradient measured", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded", "candidates"],
     ("grade", "softmax"): ["noisy-gradient", "gdp", "bounded"],
     ("ill", "svc"): ["noisy-gradient measured", "noisy-gradient", "gdp", "bounded", "candidates", "barker-path"],
     ("cost", "linear"): ["noisy-gradient measured", "least-squares", "least-squares gdp", "noisy-gradient", "noisy-gradient huber", "gdp huber", "bounded huber"],
@@ -150,7 +150,6 @@ BY_NAME = {
 
 UNPROVEN = [
     regression("ill", "logistic", "beta-divergence", "--accept assumed"),
-    regression("ill", "logistic", "beta-divergence measured", "--accept assumed"),
     regression("cost", "linear", "beta-divergence", "--variance-floor 1e5 --accept assumed"),
     regression("ill", "network-classifier", "beta-divergence", "--hidden 2 --accept assumed"),
     regression("cost", "network-regressor", "beta-divergence", "--hidden 2 --accept assumed"),

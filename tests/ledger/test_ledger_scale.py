@@ -9,7 +9,6 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from onedraw.ledger import Kind, Ledger
 from onedraw.ledger.events import INSERT, NAMES, Position, new_event
@@ -64,7 +63,8 @@ def ledger_with(path: Path, reservations: int) -> Ledger:
         position = Position(event.sequence, event.hash)
     if rows:
         with storage_at(path).writing() as writer:
-            writer.connection.execute(text(INSERT), rows)
+            for row in rows:
+                writer.connection.execute(INSERT, row)
     ledger.reserve("patients", PureDP(1e-7))
     return ledger
 

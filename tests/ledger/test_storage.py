@@ -17,7 +17,7 @@ import pytest
 from onedraw.errors import CannotWrite, LedgerError, MissingExtra
 from onedraw.ledger import Ledger, Reservation
 from onedraw.ledger.events import FORMAT, START, Kind, new_event
-from onedraw.ledger.storage import SQLiteStorage, storage_at
+from onedraw.ledger.storage import SQLiteConnection, SQLiteStorage, storage_at
 from onedraw.privacy import PureDP
 
 
@@ -328,7 +328,7 @@ def test_postgresql_waits_for_the_disk_even_where_the_server_would_not(postgresq
     Ledger.open(place, create=True)
     hasty = storage_at(f"{place}%20-csynchronous_commit%3Doff")
     with hasty.writing() as writer:
-        assert writer.connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == "on"
+        assert writer.connection.execute("SHOW synchronous_commit") == [("on",)]
 
 
 # ── what a visitor may have done to the file ──
@@ -395,20 +395,17 @@ def test_failed_commit_says_whether_the_event_may_stand(
     ledger_file: Path, stands: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite can fail after the journal is gone, and then the event counts."""
-    from sqlalchemy import Connection
-    from sqlalchemy.exc import OperationalError
+    commit, ledger = SQLiteConnection.commit, Ledger.open(ledger_file)
 
-    commit, ledger = Connection.commit, Ledger.open(ledger_file)
-
-    def fails(connection: Connection) -> None:
+    def fails(connection: SQLiteConnection) -> None:
         if stands:
             commit(connection)
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR
-        raise OperationalError("COMMIT", {}, error)
+        raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "commit", fails)
+        patch.setattr(SQLiteConnection, "commit", fails)
         with pytest.raises(CannotWrite) as failed:
             ledger.top_up("patients", PureDP(2.0))
     assert ("stands in the ledger" in str(failed.value)) == stands

@@ -17,6 +17,7 @@ from onedraw.models import (
     ConjugateModel,
     DirichletCategorical,
     Grouped,
+    MagnitudeTable,
     Model,
     ModelChoice,
     NumberTable,
@@ -128,6 +129,7 @@ TABLES = [
     CategoryTable(("a", "b"), **SEXES),
     CategoryTable(("a", "b", "c"), **SEXES, sizes=(3, 1)),
     ClassifierScores(("a", "b", "c")),
+    MagnitudeTable(("a", "b", "c")),
 ]
 
 
@@ -137,6 +139,8 @@ def table_name(table) -> str:
 
 def records_of(table):
     """Raw records: a number, a code, a number with a group, or what a record was with what a model said of it."""
+    if isinstance(table, MagnitudeTable):
+        return [(value,) * len(table.names) for value in (*EXTREMES, 2.0**-10, 2.0**40)]
     if hasattr(table, "show"):
         groups = range(table.cells) if table.sizes is None else [0]
         fine = [*EXTREMES, *np.linspace(-3.0, 10.0, 27)] if isinstance(table, NumberTable) else EXTREMES
@@ -146,6 +150,10 @@ def records_of(table):
 
 def sums_of(table, rows):
     """The exact sums of a data set, from raw records through the table's own reading."""
+    if isinstance(table, MagnitudeTable):
+        width = len(table.names)
+        matrix = np.array([(*row, *row)[:width] if len(row) < width else row for row in rows], dtype=float)
+        return np.array(table.summarise(matrix).total, dtype=object)
     values, others = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     if not hasattr(table, "show"):
         return np.array(

@@ -12,7 +12,7 @@ import onedraw as od
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.fit.expected_error import expected_column_error, is_given
 from onedraw.methods.fit.run import Stages
-from onedraw.planning import Regression, choose
+from onedraw.planning import Regression, rank_plans
 from onedraw.planning.designs import TYPICAL, WORST, ColumnError, DesignError, intervals_words
 from onedraw.samplers.noise import Noise
 
@@ -100,7 +100,7 @@ def test_expected_errors_and_intervals_are_those_of_simulated_fits(
     """Twelve fits of five columns each, from fixed seeds: most coefficients are given an interval, or hardly any."""
     own = {"classes": [0, 1]} if kind == "logistic" else {"response_bound": 8.0, "noise": 1.0}
     question = Regression(kind, 5, bounds=(-1, 1), effect=1.0, **own)
-    plan = choose(question, od.ApproxDP(epsilon, 1e-6), n=2000).best
+    plan = rank_plans(question, od.ApproxDP(epsilon, 1e-6), n=2000).best
     problem = plan.mechanism.problem(plan)
     design = {"filled": filled, "correlation": correlation, "effect": 1.0, "noise": 1.0}
     assert is_given(problem, *design.values()) == expected
@@ -152,7 +152,7 @@ def test_plan_that_gives_no_standard_errors_promises_no_interval() -> None:
 
 def test_perturbed_mode_states_errors_by_column_too() -> None:
     question = Regression("softmax", 3, bounds=(0, 10), classes=["x", "y", "z"])
-    (choice,) = choose(question, od.PureDP(1.0), n=20_000, mechanism="fit").eligible
+    (choice,) = rank_plans(question, od.PureDP(1.0), n=20_000, mechanism="fit").eligible
     typical, worst = choice.designs
     assert [column.name for column in typical.columns] == list(choice.plan.model.features.column_names[:3])
     assert typical.columns[0].private < worst.columns[0].private
@@ -162,7 +162,7 @@ def test_perturbed_mode_states_errors_by_column_too() -> None:
 
 def test_errors_of_several_classes_are_stated_by_column_and_fall_with_n() -> None:
     question = Regression("softmax", 3, bounds=(0, 10), classes=["x", "y", "z"])
-    found = [choose(question, BUDGET, n=n, mechanism="fit").eligible[0].designs for n in (5000, 20_000)]
+    found = [rank_plans(question, BUDGET, n=n, mechanism="fit").eligible[0].designs for n in (5000, 20_000)]
     for (typical, worst), _ in zip(found, (5000, 20_000), strict=True):
         assert typical.columns[0].private < worst.columns[0].private
         assert typical.columns[0].sampling < typical.columns[0].private

@@ -12,7 +12,7 @@ import pytest
 import onedraw as od
 from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.methods.fit import AveragedSteps
-from onedraw.planning import Regression, choose
+from onedraw.planning import Regression, rank_plans
 
 from .cases import BUDGET
 
@@ -82,7 +82,7 @@ def test_effects_go_with_a_declared_prior() -> None:
 
 def test_columns_without_names_are_named_by_their_place() -> None:
     question = Regression("linear", 12, bounds=(0, 1), response_bound=1.0, effects=[3, 0])
-    assert choose(question, BUDGET, n=20_000).best.mechanism.effects == (0, 3)
+    assert rank_plans(question, BUDGET, n=20_000).best.mechanism.effects == (0, 3)
     assert dataclasses.replace(question, effects=np.array([3, 0])).effect_places == (0, 3)
     assert dataclasses.replace(question, effects=np.int64(2)).effect_places == (2,)
     for places in ([12], [-1], [True], [1.5]):

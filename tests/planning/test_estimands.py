@@ -10,7 +10,7 @@ import onedraw as od
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.methods import PerturbedMode
 from onedraw.methods.fit import AveragedSteps
-from onedraw.planning import Regression, choose
+from onedraw.planning import Regression, rank_plans
 from onedraw.planning.options import ESTIMANDS, KINDS
 
 from .cases import BUDGET, LINEAR, LOGISTIC, QUESTIONS
@@ -35,7 +35,7 @@ def asking(question: Regression, estimand: str | None) -> Regression:
 
 def refusal(question: Regression, budget: od.Promise = BUDGET, n: int = 4000, **options: object) -> str:
     with pytest.raises(PromiseRefused) as refused:
-        choose(question, budget, n=n, **options)  # type: ignore[arg-type]
+        rank_plans(question, budget, n=n, **options)  # type: ignore[arg-type]
     return str(refused.value)
 
 
@@ -43,16 +43,16 @@ def refusal(question: Regression, budget: od.Promise = BUDGET, n: int = 4000, **
 def test_each_estimand_has_its_own_fit_and_the_usual_one_is_the_default(kind: str) -> None:
     usual, robust = ESTIMANDS[kind]
     assert robust == "robust"
-    default = choose(ASKED[kind], BUDGET, n=4000).best
+    default = rank_plans(ASKED[kind], BUDGET, n=4000).best
     assert isinstance(default.mechanism, AveragedSteps)
-    assert choose(asking(ASKED[kind], usual), BUDGET, n=4000).best == default, (
+    assert rank_plans(asking(ASKED[kind], usual), BUDGET, n=4000).best == default, (
         "the same plan, so old ones stay as they are"
     )
-    by_name = choose(asking(ASKED[kind], robust), BUDGET, n=4000).best
+    by_name = rank_plans(asking(ASKED[kind], robust), BUDGET, n=4000).best
     assert isinstance(by_name.mechanism, AveragedSteps)
     assert by_name.mechanism.robust
     assert not default.mechanism.robust
-    assert by_name == choose(asking(ASKED[kind], robust), BUDGET, n=4000, mechanism="averaged-steps").best
+    assert by_name == rank_plans(asking(ASKED[kind], robust), BUDGET, n=4000, mechanism="averaged-steps").best
     assert "robust line" in by_name.mechanism.estimand(by_name)
     assert "do not" in by_name.mechanism.estimand_note(by_name) or "does not" in by_name.mechanism.estimand_note(
         by_name
@@ -62,14 +62,16 @@ def test_each_estimand_has_its_own_fit_and_the_usual_one_is_the_default(kind: st
 @pytest.mark.parametrize("kind", ASKED)
 def test_a_budget_or_n_that_does_not_reach_the_estimand_is_refused_with_what_helps(kind: str) -> None:
     question = asking(ASKED[kind], ESTIMANDS[kind][0])
-    assert isinstance(choose(ASKED[kind], PURE, n=4000).best.mechanism, PerturbedMode), "taken if nothing was asked for"
+    assert isinstance(rank_plans(ASKED[kind], PURE, n=4000).best.mechanism, PerturbedMode), (
+        "taken if nothing was asked for"
+    )
     assert 'Pass a δ above 0, or estimand="robust"' in refusal(question, PURE)
     few = refusal(question, n=40)
     assert "Use more records or a larger ε." in few
     assert "n = 40" in few
     assert "PerturbedMode" not in few
-    assert isinstance(choose(asking(question, "robust"), PURE, n=4000).best.mechanism, PerturbedMode)
-    assert isinstance(choose(asking(question, "robust"), od.GaussianDP(0.3), n=4000).best.mechanism, AveragedSteps)
+    assert isinstance(rank_plans(asking(question, "robust"), PURE, n=4000).best.mechanism, PerturbedMode)
+    assert isinstance(rank_plans(asking(question, "robust"), od.GaussianDP(0.3), n=4000).best.mechanism, AveragedSteps)
 
 
 def test_the_robust_line_is_a_remedy_only_where_the_budget_allows_it() -> None:
@@ -105,9 +107,9 @@ def test_a_mechanism_that_estimates_something_else_is_refused() -> None:
     asked, robust = asking(LINEAR, "least-squares"), asking(LINEAR, "robust")
     for question, name in ((asked, "perturbed-mode"), (robust, "noisy-gradient"), (asked, "noisy-gradient")):
         with pytest.raises(InvalidModel, match="Leave one of them out"):
-            choose(question, BUDGET, n=4000, mechanism=name)
+            rank_plans(question, BUDGET, n=4000, mechanism=name)
     for question, name in ((robust, "averaged-steps"), (asked, "averaged-steps"), (asked, "fit"), (robust, "fit")):
-        assert choose(question, BUDGET, n=4000, mechanism=name).best == choose(question, BUDGET, n=4000).best
+        assert rank_plans(question, BUDGET, n=4000, mechanism=name).best == rank_plans(question, BUDGET, n=4000).best
 
 
 def test_a_plan_names_the_robust_line_also_where_nobody_asked_for_it() -> None:
@@ -127,7 +129,7 @@ def test_a_plan_names_the_robust_line_also_where_nobody_asked_for_it() -> None:
 def test_the_robust_line_is_the_same_at_every_epsilon(epsilons: tuple[float, float]) -> None:
     """The length of scores is in units that do not depend on n or ε."""
     plans = [
-        choose(asking(question, "robust"), od.ApproxDP(epsilon, 1e-6), n=n).best
+        rank_plans(asking(question, "robust"), od.ApproxDP(epsilon, 1e-6), n=n).best
         for question in (LINEAR, LOGISTIC, COUNTS)
         for epsilon in epsilons
         for n in (4000, 10**6)

@@ -6,13 +6,13 @@ import pytest
 
 import onedraw as od
 from onedraw import errors
-from onedraw.planning import choose, smallest_epsilon, smallest_n
+from onedraw.planning import rank_plans, smallest_epsilon, smallest_n
 from tests.planning.cases import BUDGET, LINEAR
 
 
 def test_the_smallest_n_reaches_the_wanted_error_and_little_less_does_not():
     def error(n):
-        return choose(LINEAR, BUDGET, n=n, mechanism="noisy-gradient huber").eligible[0].expected.private
+        return rank_plans(LINEAR, BUDGET, n=n, mechanism="noisy-gradient huber").eligible[0].expected.private
 
     n = smallest_n(LINEAR, BUDGET, 0.3, mechanism="noisy-gradient huber")
     assert error(n) <= 0.3 < error(int(0.8 * n))
@@ -21,7 +21,7 @@ def test_the_smallest_n_reaches_the_wanted_error_and_little_less_does_not():
 def test_the_smallest_epsilon_reaches_the_wanted_error():
     def error(epsilon):
         budget = od.ApproxDP(epsilon, 1e-6)
-        return choose(LINEAR, budget, n=2000, mechanism="noisy-gradient huber").eligible[0].expected.private
+        return rank_plans(LINEAR, budget, n=2000, mechanism="noisy-gradient huber").eligible[0].expected.private
 
     epsilon = smallest_epsilon(LINEAR, 0.3, n=2000, mechanism="noisy-gradient huber")
     assert error(epsilon) <= 0.3 * 1.01

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onedraw.errors import WrongCall
 from onedraw.privacy.numbers import (
     at_most_stated,
+    crossing,
     down,
     fraction_down,
     fraction_up,
@@ -177,3 +179,34 @@ def test_infinity_is_its_own_decimal():
 def test_promised_number_is_shown_as_the_decimal_it_was_calibrated_to(value, words):
     assert text_up(value) == words
     assert float(words) >= value
+
+
+@pytest.mark.parametrize("steep", [1e-3, 0.3, 1.0, 30.0, 1e4])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, steep: math.tanh(steep * x), lambda x, steep: x**3, lambda x, steep: -math.expm1(-min(steep, 100.0) * x),
+        lambda x, steep: math.copysign(1.0, x), lambda x, steep: -math.atan(steep * x) - 0.1 * x,
+    ],
+)  # fmt: skip
+def test_crossing_is_where_the_sign_changes(function, steep):
+    for truth in (0.0131, 0.5, 0.87654321):
+        asked = []
+        found = crossing(
+            lambda x, truth=truth, asked=asked: (asked.append(x), function(x - truth, steep))[1],
+            0.0,
+            1.0,
+            precision=1e-12,
+        )
+        assert abs(found - truth) <= 2e-12 or abs(function(found - truth, steep)) < 1e-30
+        assert len(asked) < 70
+
+
+def test_crossing_at_an_end_is_that_end():
+    assert crossing(lambda x: x, 0.0, 1.0, precision=1e-12) == 0.0
+    assert crossing(lambda x: x - 1.0, 0.0, 1.0, precision=1e-12) == 1.0
+
+
+def test_crossing_without_a_change_of_sign_is_refused():
+    with pytest.raises(WrongCall, match="same sign"):
+        crossing(lambda x: x + 1.0, 0.0, 1.0, precision=1e-12)

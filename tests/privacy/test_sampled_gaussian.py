@@ -2,17 +2,19 @@
 
 import math
 
+import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as foreign
+from dp_accounting.rdp import RdpAccountant
 from scipy import special
 
 from onedraw.errors import WrongCall
+from onedraw.privacy import pld
 from onedraw.privacy.sampled_gaussian import (
-    fixed_batch_epsilon,
+    SampledGaussianPair,
     least_multiplier,
     sampled_gaussian_epsilon,
-    sampled_gaussian_lower,
 )
 
 REFERENCE = [(0.01, 2.0, 1000, 1.20521), (0.1, 10.0, 300, 1.32566), (0.001, 1.0, 3000, 0.41242), (1.0, 2.0, 1, 4.37718)]
@@ -25,7 +27,9 @@ def test_epsilon_is_that_of_the_reference_and_above_its_own_lower_bound(rate, mu
     found = sampled_gaussian_epsilon(multiplier, rate=rate, steps=steps, delta=1e-5)
     assert found == pytest.approx(epsilon, abs=1e-4)
     if steps < 1000:  # a fine grid takes seconds
-        lower = sampled_gaussian_lower(multiplier, rate=rate, steps=steps, delta=1e-5)
+        lower = pld.lower_profile(((SampledGaussianPair(multiplier, rate), steps),)).epsilon(
+            1e-5, largest=pld.LARGEST_LOSS
+        )
         assert 0.995 * found < lower < found
 
 
@@ -62,16 +66,15 @@ def test_simulated_paths_never_show_more_than_epsilon_and_the_default_relation_i
         assert shown(wrong) > 0.02
 
 
-def test_batches_without_replacement_go_through_their_own_event():
-    """Theorem 27 of arXiv:1808.00087; the noise is by the full difference of two records, and n matters through q alone."""
-    found = [fixed_batch_epsilon(2.0, n=n, batch_size=n // 100, steps=1000, delta=1e-5) for n in (10_000, 1_000_000)]
-    assert found == pytest.approx([3.576, 3.576], abs=5e-4)
-    assert (
-        fixed_batch_epsilon(2.0, n=50, batch_size=50, steps=1, delta=1e-5) >= 4.37718
-    )  # all records: one Gaussian of μ = 1
-    assert fixed_batch_epsilon(2.0, n=50, batch_size=5, steps=1, delta=0.0) == math.inf
-    with pytest.raises(WrongCall, match="at most n"):
-        fixed_batch_epsilon(2.0, n=50, batch_size=51, steps=1, delta=1e-5)
+@pytest.mark.oracle
+def test_batches_without_replacement_cost_three_times_as_much():
+    """Theorem 27 of arXiv:1808.00087 (dp_sgld.md); its noise is by the full difference of two records, and n matters through q alone."""
+    for n in (10_000, 1_000_000):
+        accountant = RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+        step = dp_accounting.SampledWithoutReplacementDpEvent(n, n // 100, dp_accounting.GaussianDpEvent(2.0 / 2.0))
+        found = accountant.compose(step, 1000).get_epsilon(1e-5)
+        assert found == pytest.approx(3.576, abs=5e-4)
+        assert found > 2.9 * sampled_gaussian_epsilon(2.0, rate=0.01, steps=1000, delta=1e-5)
 
 
 def test_the_multiplier_found_is_enough_and_a_little_less_is_not():

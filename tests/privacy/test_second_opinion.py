@@ -191,3 +191,14 @@ def test_where_no_occurring_pair_is_known_the_check_is_skipped_in_words(promise)
     assert pld_optimistic_epsilon(promise, 1e-5) is None
     sentence = certify(promise, epsilon=0.001, delta=1e-5)
     assert sentence.startswith("skipped: no pair of laws that really occurs is known")
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.03, 0.7, 5.0, 100.0])
+def test_losses_of_one_gaussian_are_those_of_dp_accounting(mu):
+    pair = GaussianPair(mu)
+    own = pld.lower_profile(((pair, 1),))
+    theirs = pair.rounded_down(own.distribution.interval)
+    for epsilon in (0.0, 0.1 * mu, mu, mu * mu / 2.0, 3.0 * mu, mu * mu / 2.0 + 5.0 * mu):
+        assert own.distribution.get_delta_for_epsilon(epsilon) == pytest.approx(
+            theirs.get_delta_for_epsilon(epsilon), rel=1e-9, abs=1e-14
+        )

@@ -43,12 +43,6 @@ PLANS = {
         BUDGET,
         "Proven",
     ),
-    "measured candidates": (
-        od.Measured(od.Candidates(), share=0.4),
-        od.models.Logistic(**SHAPE, scaled=True, prior=FREE),
-        od.PureDP(1.0),
-        "Exact",
-    ),
     "least squares": (
         od.Gibbs("bounded"),
         od.models.LeastSquares(**SHAPE, response_bound=1.0, prior=BALL),

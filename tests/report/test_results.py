@@ -8,7 +8,7 @@ from scipy import stats
 
 import onedraw as od
 from onedraw.models.sums.exact_sums import matrix_deviation
-from onedraw.planning import Regression, choose
+from onedraw.planning import Regression, rank_plans
 from onedraw.report import report_html, tables
 from onedraw.report.pictures import STRONGEST, heat_map
 from onedraw.report.tables import Correlations, correlation_words, correlations
@@ -53,7 +53,7 @@ def test_what_the_interval_is_for_is_said(pages):
 
 def test_the_plan_s_figure_does_not_stand_beside_standard_errors(fits):
     question = Regression("logistic", 3, bounds=(-1.0, 1.0))
-    chosen = choose(question, od.ApproxDP(3.0, 1e-6), n=4000)
+    chosen = rank_plans(question, od.ApproxDP(3.0, 1e-6), n=4000)
     with_errors = report_html(fits["logistic"], interval=fits["logistic"].summary(), plan_table=chosen)
     assert "Expected error" not in Page(with_errors).text
     assert "Why this mechanism" in Page(with_errors).text

@@ -20,6 +20,7 @@ import onedraw as od
 from onedraw import cli
 from onedraw.cli import application
 from onedraw.data import Schema, read
+from onedraw.data.columns import Wanted
 from onedraw.data.records import Measure
 from onedraw.data.shards import File, RowGroups
 from onedraw.data.spark_tables import SparkTable
@@ -28,6 +29,8 @@ from tests.source_cases import (
     ARROW,
     COLUMNS,
     CSV_CELLS,
+    DATED,
+    DATES,
     MALFORMED_SCHEMA,
     PARQUET_COLUMNS,
     RECORD,
@@ -121,6 +124,23 @@ def test_every_odd_cell_of_every_type_is_read_as_by_itself(cluster, tmp_path):
     assert all(isinstance(part, RowGroups) for part in in_place._table.files([]))
 
 
+def test_dates_are_read_as_from_the_file_where_they_are_and_when_encoded_by_workers(cluster, tmp_path):
+    columns = {str(array.type): array for array in DATED if re.fullmatch(r"date32.*|timestamp\[us.*", str(array.type))}
+    table = table_of(columns, DATES)
+    pq.write_table(table, tmp_path / "d.parquet")
+    frame, schema = cluster.session.read.parquet(str(tmp_path / "d.parquet")), schema_for(table)
+    expected = {
+        name: [by_itself(cell, name.rpartition(" ")[2]) for cell in column.to_pylist()]
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    in_place, moved = read(frame, schema), read(frame.where("true"), schema)
+    assert whole(in_place) == whole(read(tmp_path / "d.parquet", schema)) == expected
+    assert all(isinstance(part, RowGroups) for part in in_place._table.files([]))
+    assert {name: sorted(values) for name, values in whole(moved).items()} == {
+        name: sorted(values) for name, values in expected.items()
+    }
+
+
 def test_a_type_that_holds_no_cell_is_missing_in_a_frame_and_refused_in_a_table(cluster, tmp_path):
     types = {str(array.type).partition("<")[0]: array for array in TYPED if "duration" not in str(array.type)}
     table = table_of({**types, "struct": pa.array([{SECRET: 1}])}, ("number", "category"))
@@ -131,7 +151,8 @@ def test_a_type_that_holds_no_cell_is_missing_in_a_frame_and_refused_in_a_table(
     with pytest.raises(FileMismatch, match=r"cannot hold kind number; expected .* Convert the column") as error:
         read(f"spark:{tmp_path}/d.parquet", schema)
     assert SECRET not in str(error.value)
-    assert set(SparkTable(frame, declared=True).unsuitable(table.column_names)) == set(table.column_names)
+    wanted = dict.fromkeys(table.column_names, Wanted.LABELS)
+    assert set(SparkTable(frame, declared=True).unsuitable(wanted)) == set(table.column_names)
 
 
 def test_a_record_cannot_reach_others_through_a_type_that_was_inferred(cluster):

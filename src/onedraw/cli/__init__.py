@@ -9,29 +9,53 @@ nowhere else: it goes to standard output.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
+import typer.core
 
 from . import audit, choose, demo, evaluate, ledger, plan, predict, release, reproduce, schema
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help lists options by panel, in plain lines.
+
+    Typer's own panels leave half of an 80-column terminal empty.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, options, and then the options of each named panel."""
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panels.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
+        for title, records in panels.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
 
 application = typer.Typer(
     name="onedraw",
     help="Publish counts, means, medians and regressions of private records, with a certificate anyone can check.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # in panels half of an 80-column terminal would stay empty
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.command("demo")(demo.demo)
+application.command("demo", cls=Command)(demo.demo)
 application.add_typer(schema.group, name="schema")
-application.command("plan")(plan.plan)
-application.command("release")(release.release)
-application.command("predict")(predict.predict)
-application.command("evaluate")(evaluate.evaluate)
-application.command("choose")(choose.choose)
-application.command("verify")(release.verify)
-application.command("audit")(audit.audit)
+application.command("plan", cls=Command)(plan.plan)
+application.command("release", cls=Command)(release.release)
+application.command("predict", cls=Command)(predict.predict)
+application.command("evaluate", cls=Command)(evaluate.evaluate)
+application.command("choose", cls=Command)(choose.choose)
+application.command("verify", cls=Command)(release.verify)
+application.command("audit", cls=Command)(audit.audit)
 application.add_typer(ledger.group, name="ledger")
-application.command("reproduce")(reproduce.reproduce)
+application.command("reproduce", cls=Command)(reproduce.reproduce)
 
 
 @application.callback(invoke_without_command=True)

@@ -22,7 +22,7 @@ from onedraw.errors import WrongCall
 from onedraw.plain_text import shown_place
 from onedraw.planning.options import MODELS, Options, RegressionOptions
 
-from .show import show_lines
+from .show import COMMAND, show_lines
 
 if TYPE_CHECKING:
     from onedraw.planning import Asked, Planned
@@ -145,8 +145,13 @@ class Spending:
         from onedraw.release.review import cautions
 
         files, place = str(self.out) if report is None else f"{self.out} and {report}", charged["ledger"].place
-        check = f"Written to {files}. Check it with: onedraw verify {self.out} --ledger {place}"
-        show_lines(check, *cautions(certificate), certificate.coverage(files))
+        check = f"onedraw verify {self.out} --ledger {place}"
+        show_lines(
+            f"Written to {files}. Check it with:",
+            f"{COMMAND}{check}",
+            *cautions(certificate),
+            certificate.coverage(files),
+        )
 
 
 def with_unnamed(words: list[str], **options: str | None) -> list[str]:

@@ -44,12 +44,11 @@ def release(
     for but not finished; the message has that command, or the certificate is on standard output.
     """
     from onedraw.data import read
-    from onedraw.data.curator import check_terminal, columns_of, look
+    from onedraw.data.curator import columns_of, find_screen, look
     from onedraw.release import release as release_draws
     from onedraw.release.estimates import estimates_of
 
-    if check:
-        check_terminal()
+    screen = find_screen() if check else None
     spending.check_places(report)
     asked, charged = asking.asked(options), spending.charged(data, asking.schema)
     records = read(data, asked.schema, target=asked.target, table=spending.table, memory=memory, measure=asked.measure)
@@ -60,8 +59,8 @@ def release(
     few = parameters > plan.n and not plan.mechanism.publishes_moments  # which have no prior
     if few:  # said of public numbers alone
         show_remark(f"n = {plan.n} records for {parameters} parameters: the result will say little about the records.")
-    if check:
-        look(columns_of(records))
+    if screen is not None:
+        look(columns_of(records), screen)
     about = "" if math.isnan(seconds) else f", about {max(1, math.ceil(seconds))} s by public numbers"
     with waiting(f"drawing{about}"):
         result = release_draws(plan, records, accept=asking.accept or (), timing=timing, label=asked.label, **charged)
@@ -128,7 +127,7 @@ def units(model: Any) -> str:
 
 def show_estimates(title: str, found: Estimates) -> None:
     """As much as is known: estimate, interval, and of a fit standard error and p."""
-    from onedraw.release.estimates import p_words
+    from onedraw.release.estimates import IN_DAYS, p_words
 
     given = any(math.isfinite(row.low) for row in found)
     tested = given and found.tested
@@ -137,12 +136,22 @@ def show_estimates(title: str, found: Estimates) -> None:
     head = ["parameter", "released", f"{100 * LEVEL:g} % interval", "std err", "privacy part", "p"]
     rows = []
     for place, (name, row) in enumerate(zip(found.names, found, strict=True)):
-        between = f"{readable(row.low)} to {readable(row.high)}" if row.given else "–"
+        low, high = (found.written(place, end, readable) for end in (row.low, row.high))
+        between = f"{low} to {high}" if row.given else "–"
         error = f"{row.std_err:.4g}" if math.isfinite(row.low) and math.isfinite(row.std_err) else "–"
         test = p_words(row.p_value) if math.isfinite(row.p_value) else "–"
-        cells = [name, f"{row.estimate:.6g}", between, error, found.privacy_words(place), test]
+        cells = [
+            name,
+            found.written(place, row.estimate, "{:.6g}".format),
+            between,
+            error,
+            found.privacy_words(place),
+            test,
+        ]
         rows.append(list(compress(cells, shown)))
     show_table(title, list(compress(head, shown)), rows)
+    if found.days:
+        show_lines(IN_DAYS)
     if parts and any(found.least):
         show_lines(
             "The privacy part is known noise. After ≥ it may be larger: the records' variation along the column may itself be noise."

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .columns import chunks_in
     from .inference import Inference, infer, infer_schema
     from .records import Measure, Records, read
-    from .schema import Binary, Category, Column, Count, Number, Schema
+    from .schema import Binary, Category, Column, Count, Date, Number, Schema
     from .tables import DatabaseTable, Table
 
 __all__ = [
-    "Binary", "Category", "Column", "Count", "DatabaseTable", "Inference", "Measure", "Number", "Records", "Schema", "Table",
+    "Binary", "Category", "Column", "Count", "DatabaseTable", "Date", "Inference", "Measure", "Number", "Records", "Schema", "Table",
     "chunks_in", "infer", "infer_schema", "read",
 ]  # fmt: skip
 
@@ -31,6 +31,6 @@ if not TYPE_CHECKING:
         "columns": ("chunks_in",),
         "inference": ("Inference", "infer", "infer_schema"),
         "records": ("Measure", "Records", "read"),
-        "schema": ("Binary", "Category", "Column", "Count", "Number", "Schema"),
+        "schema": ("Binary", "Category", "Column", "Count", "Date", "Number", "Schema"),
         "tables": ("DatabaseTable", "Table"),
     })  # fmt: skip

@@ -1,7 +1,7 @@
 """pyarrow, met in this one file: Parquet and Arrow files, tables in memory, and plain lines of CSV.
 
 The type of a column is part of such a file's schema, written by whoever defined the table and the same
-whatever the records are; a type that can hold no declared kind (a list, a date) is therefore a mismatch of
+whatever the records are; a type that cannot hold the declared kind (a list, a date for a number) is therefore a mismatch of
 the file, found before a record is looked at. In a table in memory it is a column of missing cells. Within a suitable type nothing is refused: text is read cell
 by cell, bytes need not be UTF-8, integers need not fit a float.
 """
@@ -23,7 +23,7 @@ import pyarrow.ipc
 
 from onedraw.arrays import Mask
 from onedraw.data.cells import BLANKS, EXACT_INTEGERS, NUMBER, number_of
-from onedraw.data.columns import Cells, Chunk, Numbers, Wanted, missing_cells
+from onedraw.data.columns import Cells, Chunk, Numbers, Times, Wanted, missing_cells
 from onedraw.data.tables import Batch, Part, Table, file_version, workers
 from onedraw.errors import FileMismatch
 
@@ -37,18 +37,20 @@ for finds the damage: the spend stands, and `resume` finishes with the mended fi
 # Arrays to chunks
 
 
-def suitable(kind: Any) -> bool:
-    """Whether a column of this Arrow type can hold numbers, levels or identifiers."""
+def suitable(kind: Any, wanted: Wanted = Wanted.LABELS) -> bool:
+    """Whether a column of this Arrow type can hold numbers, levels or identifiers; or dates, where these are wanted."""
     kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     if pa.types.is_dictionary(kind):
-        return suitable(kind.value_type)
+        return suitable(kind.value_type, wanted)
+    if _holds_dates(kind):
+        return wanted is Wanted.DATES
     numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null
     return _is_text(kind) or any(test(kind) for test in numeric)
 
 
 def chunk_of(array: Any, wanted: Wanted) -> Chunk:
     """One column of a batch as numbers where the array holds numbers, otherwise as cells."""
-    if pa.types.is_null(array.type) or not suitable(array.type):
+    if pa.types.is_null(array.type) or not suitable(array.type, wanted):
         return missing_cells(len(array))
     if isinstance(array, pa.ChunkedArray):
         if _is_text(array.type):
@@ -61,6 +63,11 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
         if _is_text(kind.value_type) and len(array.dictionary) <= len(array):
             return _coded(array)
         return chunk_of(array.dictionary_decode(), wanted)
+    if _holds_dates(kind):
+        unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+        utc, absent = pa.types.is_timestamp(kind) and kind.tz is not None, numpy_array(array.is_null())
+        ticks = array.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(kind) else array.cast(pa.int64())
+        return Times(numpy_array(ticks.fill_null(0)).copy(), unit, absent, utc)
     if pa.types.is_decimal(kind):  # through text: a direct cast turns 0.3 into 0.30000000000000004
         return chunk_of_text(array.cast(pa.string()), wanted)
     if _is_text(kind):
@@ -70,7 +77,7 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
     if pa.types.is_floating(kind) or not array.null_count:
         return Numbers(numpy_array(array))
     # A null must not turn the other integers into floats, which could no longer be told apart.
-    return Numbers(numpy_array(array.fill_null(0)), numpy_array(array.is_null()))
+    return Numbers(numpy_array(array.fill_null(scalar(0, kind))), numpy_array(array.is_null()))
 
 
 def numpy_array(array: Any) -> Any:
@@ -81,10 +88,25 @@ def numpy_array(array: Any) -> Any:
     if pa.types.is_boolean(array.type):
         return numpy_array(array.cast(pa.uint8())).astype(bool)
     if pa.types.is_floating(array.type) and array.null_count:
-        array = array.fill_null(math.nan)
+        array = array.fill_null(scalar(math.nan, array.type))
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type)) or array.null_count:
         return array.to_numpy(zero_copy_only=False)
     return np.from_dlpack(array)
+
+
+def scalar(value: float, kind: Any) -> Any:
+    """Return one number as a scalar of this Arrow type.
+
+    `pyarrow.scalar` loads pandas, where it is installed.
+    """
+    one = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.float64(value).tobytes())])
+    return one.cast(kind)[0]
+
+
+def arrow_mask(mask: Mask) -> Any:
+    """Return truth values as Arrow's, which `pyarrow.array` would load pandas for."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little").tobytes())
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits])
 
 
 def chunk_of_text(array: Any, wanted: Wanted) -> Chunk:
@@ -104,13 +126,13 @@ def _parsed(raw: Any) -> Any:
     numbers = _cast(raw)
     if numbers is None:
         trimmed = pc.ascii_trim(raw.view(pa.large_string()), characters=BLANKS).view(pa.large_binary())
-        looks = pc.fill_null(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"), False)
-        numbers = _cast(pc.if_else(looks, trimmed, pa.scalar(None, trimmed.type)))
+        looks = pc.fill_null(pc.match_substring_regex(trimmed, f"^(?:{NUMBER})$"), scalar(0, pa.bool_()))
+        numbers = _cast(pc.if_else(looks, trimmed, pa.nulls(1, trimmed.type)[0]))
+        is_word = ~numpy_array(looks)
         if numbers is None:
-            looks, numbers = pa.array(np.zeros(len(raw), dtype=bool)), np.full(len(raw), np.nan)
-        words = np.flatnonzero(~numpy_array(looks))
+            is_word, numbers = np.ones(len(raw), dtype=bool), np.full(len(raw), np.nan)
         numbers = np.array(numbers)  # Arrow's memory is not ours to change
-        numbers[words] = [number_of(cell) for cell in raw.take(pa.array(words)).to_pylist()]
+        numbers[is_word] = [number_of(cell) for cell in raw.filter(arrow_mask(is_word)).to_pylist()]
     return numbers
 
 
@@ -123,8 +145,16 @@ def _cast(raw: Any) -> Any | None:
 
 
 def _coded(array: Any) -> Cells:
-    codes = numpy_array(array.indices.cast(pa.int64()).fill_null(-1))
+    codes = numpy_array(array.indices.cast(pa.int64()).fill_null(scalar(-1, pa.int64())))
     return Cells(array.dictionary.cast(pa.large_binary()).to_pylist(), codes)
+
+
+def _holds_dates(kind: Any) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _is_numeric(kind: Any) -> bool:
+    return any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
 def _is_text(kind: Any) -> bool:
@@ -144,9 +174,10 @@ class ArrowTable(Table):
         self.names, self.n, self.what = tuple(schema.names), n, what
         self.types = dict(zip(schema.names, schema.types, strict=True))
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
         # The head of the type's name: its parameters may be a record's, such as the fields of a struct made from dictionaries.
-        return {name: str(self.types[name]).partition("<")[0] for name in names if not suitable(self.types[name])}
+        kinds = {name: self.types[name] for name, reading in wanted.items() if not suitable(self.types[name], reading)}
+        return {name: str(kind).partition("<")[0] for name, kind in kinds.items()}
 
     def _batches(self, batches: Iterator[Any], wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
         for batch in batches:
@@ -160,6 +191,10 @@ class ArrowFile(ArrowTable):
 
     ahead = True
     _path: Path
+
+    def kinds(self) -> dict[str, str]:
+        tests = {"date": _holds_dates, "binary": pa.types.is_boolean, "number": _is_numeric}
+        return {name: kind for name, stored in self.types.items() for kind, test in tests.items() if test(stored)}
 
     def version(self) -> Any:
         return file_version(self._path)
@@ -284,7 +319,7 @@ class MemoryTable(ArrowTable):
         self._table = table
         super().__init__(table.schema, table.num_rows, what)
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
         return {}  # the type of a table made in memory may have been inferred from its records
 
     def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:

@@ -2,8 +2,8 @@
 
 This is the one place where a container in memory is opened. A container gives all its cells one type, and which one can depend on a
 single record. So the type only ever says how the cells are got out, never what they mean: `Numbers` where the container holds numbers,
-`Cells` otherwise, each different value once where the source knows that. A type that holds neither numbers nor text (dates, lists,
-structs) is a column of missing cells, and never a reason to fail. An `Encoder` reads both shapes by the rule of cells.py, to the same
+`Cells` otherwise, each different value once where the source knows that, and `Times` where a column of dates is wanted and the container
+holds dates. Any other type (lists, structs, durations, and dates where numbers or levels are wanted) is a column of missing cells, and never a reason to fail. An `Encoder` reads both shapes by the rule of cells.py, to the same
 codes (tests: a frame's inferred type never matters), and what it cannot read (missing, unparseable, undeclared, NaN, ±inf) as the
 declared `missing`:
 
@@ -13,6 +13,8 @@ declared `missing`:
 | count    | int64 in 0 … cap          | moved to the nearest bound, then rounded (halves to even)      |
 | category | int64 code 0 … K−1        | the code of the declared level it is                           |
 | binary   | int64 0 or 1              | the code of the declared level it is                           |
+| date     | float64 days from the     | moved to the nearest end; a `part` of it is an int64 code      |
+|          | first day on              | (dates.py)                                                     |
 
 Where missing cells are skipped every kind is float64: NaN is a missing cell, −∞ a record that counts for nobody.
 
@@ -25,7 +27,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, final
 
@@ -49,6 +51,7 @@ class Wanted(Enum):
     NUMBERS = "numbers"
     LABELS = "labels"
     IDENTIFIERS = "identifiers"
+    DATES = "dates"
 
 
 class ReadWithSchema:
@@ -96,7 +99,68 @@ class Cells:
         return len(self.codes)
 
 
-Chunk = Numbers | Cells
+TICKS = {
+    "W": 7 * 86400 * 10**6, "D": 86400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10**6, "ms": 1000, "us": 1,
+}  # fmt: skip
+"""Microseconds in a unit of NumPy's."""
+
+FINE_TICKS = {"ns": 10**3, "ps": 10**6, "fs": 10**9, "as": 10**12}
+"""Units in a microsecond."""
+
+CALENDAR = 20_000 * 366 * 86400 * 10**6
+"""More microseconds from 1970 than any year of four digits is away."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Dates or times as the source holds them: whole ``ticks`` since 1970, ``microseconds`` says which; read as dates alone.
+
+    ``utc`` where they are instants, known with their offset from UTC; otherwise they are what a clock showed.
+    """
+
+    ticks: npt.NDArray[np.int64]
+    unit: str
+    absent: Mask
+    utc: bool = False
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    @classmethod
+    def of_numpy(cls, array: npt.NDArray[Any], *, utc: bool = False) -> Times:
+        """Return the moments of an array of datetime64; NaT is absent."""
+        unit, count = np.datetime_data(array.dtype)
+        absent = np.isnat(array)
+        ticks = np.ascontiguousarray(array).view(np.int64).copy()
+        if count != 1 and unit != "generic":  # ten seconds a tick: in ticks of one
+            ticks = np.clip(ticks, -CALENDAR, CALENDAR) * count
+        return cls(ticks, unit, absent, utc)
+
+    def microseconds(self) -> tuple[npt.NDArray[np.int64], Mask]:
+        """Return microseconds since 1970 and which of them can be read; none overflows, whatever a record holds."""
+        readable, ticks = ~self.absent, self.ticks
+        if self.unit in FINE_TICKS:
+            return ticks // FINE_TICKS[self.unit], readable
+        if self.unit in ("Y", "M"):
+            years = 20_000 * (12 if self.unit == "M" else 1)
+            readable &= np.abs(ticks) <= years
+            days = np.where(readable, ticks, 0).astype(f"datetime64[{self.unit}]").astype("datetime64[D]")
+            return days.astype(np.int64) * TICKS["D"], readable
+        if self.unit not in TICKS:
+            return np.zeros_like(ticks), np.zeros(len(ticks), dtype=bool)
+        readable &= np.abs(ticks) <= CALENDAR // TICKS[self.unit]
+        return np.where(readable, ticks, 0) * TICKS[self.unit], readable
+
+    def as_cells(self) -> Cells:
+        """Each different moment once, as ISO text."""
+        moments, readable = self.microseconds()
+        different, codes = np.unique(moments, return_inverse=True)
+        texts = np.datetime_as_string(different.astype("datetime64[us]"), timezone="UTC" if self.utc else "naive")
+        return Cells(texts.tolist(), np.where(readable, codes, -1))
+
+
+Chunk = Numbers | Cells | Times
 
 
 def cells(values: Sequence[Any]) -> Cells:
@@ -128,6 +192,8 @@ def chunk_in(column: Any, wanted: Wanted) -> Chunk:
             return _in_pandas(column, wanted)
         case "polars":
             kind = column.dtype
+            if wanted is Wanted.DATES and str(kind).partition("(")[0] in ("Date", "Datetime"):
+                return _times_in_polars(column)
             if kind.is_nested() or kind.is_temporal():  # not even converted: Arrow does not know all of them
                 return missing_cells(len(column))
             if str(kind) in ("Object", "Int128", "UInt128"):  # nor these: cell by cell
@@ -137,7 +203,7 @@ def chunk_in(column: Any, wanted: Wanted) -> Chunk:
             from onedraw.data.arrow_tables import chunk_of
 
             return chunk_of(column, wanted)
-    return _in_array(plain_array(column))
+    return _in_array(plain_array(column), wanted)
 
 
 def container(column: Any) -> Any:
@@ -177,12 +243,15 @@ def library_of(column: Any) -> str | None:
     return None
 
 
-def _in_array(array: npt.NDArray[Any]) -> Chunk:
-    """NumPy: numbers as they are, texts and objects cell by cell, anything else (dates, structures) missing."""
+def _in_array(array: npt.NDArray[Any], wanted: Wanted) -> Chunk:
+    """NumPy: numbers as they are, dates where they are wanted, texts and objects cell by cell, anything else missing."""
     masked = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
     values = np.ma.getdata(array)
     if values.dtype.kind in NUMERIC:
         return Numbers(values, masked)
+    if values.dtype.kind == "M" and wanted is Wanted.DATES:
+        moments = Times.of_numpy(values)
+        return moments if masked is None else replace(moments, absent=moments.absent | masked)
     found = cells(values.tolist()) if values.dtype.kind in _READ_ONE_BY_ONE else missing_cells(len(values))
     return found if masked is None else Cells(found.values, np.where(masked, -1, found.codes))
 
@@ -195,15 +264,25 @@ def _in_pandas(column: Any, wanted: Wanted) -> Chunk:
         column = sys.modules["pandas"].Series(column)
     kind = column.dtype
     if isinstance(kind, np.dtype):
-        return _in_array(column.to_numpy())
+        return _in_array(column.to_numpy(), wanted)
     if hasattr(kind, "categories"):
         return Cells(column.cat.categories.tolist(), column.cat.codes.to_numpy())
     if hasattr(kind, "pyarrow_dtype"):
         return chunk_in(column.array.__arrow_array__(), wanted)
+    if kind.kind == "M" and wanted is Wanted.DATES:  # with a time zone: the same instants in UTC
+        return Times.of_numpy(column.dt.tz_convert(None).to_numpy(), utc=True)
     if kind.kind in NUMERIC:
         with np.errstate(all="ignore"):  # what only a longer float holds, in a sparse column
             return Numbers(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return cells(column.tolist()) if kind.kind in _READ_ONE_BY_ONE else missing_cells(len(column))
+
+
+def _times_in_polars(column: Any) -> Times:
+    """Dates and datetimes by the whole numbers that they are stored as; the zone's rules are not asked."""
+    kind, days = column.dtype, str(column.dtype) == "Date"
+    absent = column.is_null().to_numpy()
+    ticks = column.to_physical().fill_null(0).to_numpy().astype(np.int64)
+    return Times(ticks, "D" if days else kind.time_unit, absent, utc=not days and kind.time_zone is not None)
 
 
 # ── from cells to what a model sees ───────────────────────────────────────────────────────────────────────────────
@@ -214,6 +293,8 @@ class Encoder(ABC):
 
     missing: float | int
     wanted: Wanted  # as what a source that holds text should try to hand it over
+    real: bool = False
+    """Whether it encodes cells as real numbers; otherwise they become whole ones."""
 
     @property
     def skips(self) -> bool:
@@ -229,6 +310,8 @@ class Encoder(ABC):
     def encode(self, chunk: Chunk) -> Encoded:
         if isinstance(chunk, Numbers):
             return self._encode_numbers(chunk)
+        if isinstance(chunk, Times):
+            return self._encode_times(chunk)
         different = self._encode_cells(chunk.values)
         with_missing = np.append(different, different.dtype.type(self.missing))
         encoded: Encoded = with_missing[chunk.codes]  # code −1 is the appended one
@@ -240,11 +323,19 @@ class Encoder(ABC):
     @abstractmethod
     def _encode_cells(self, values: Sequence[Any]) -> Encoded: ...
 
+    def _encode_times(self, chunk: Times) -> Encoded:
+        """Dates are numbers and levels of no column but one of dates."""
+        return self._all_missing(len(chunk))
+
+    def _all_missing(self, rows: int) -> Encoded:
+        return np.full(rows, self.missing, dtype=np.float64 if self.real or self.missing != self.missing else np.int64)
+
 
 @final
 @dataclass(frozen=True)
 class NumberEncoder(Encoder):
     wanted = Wanted.NUMBERS
+    real = True
 
     lower: float
     upper: float

@@ -84,6 +84,7 @@ def _close(connection: Any, process: int) -> None:
 _PLAIN = ("int2", "int4", "int8", "float4", "float8", "bool")
 _AS_TEXT = ("numeric", "uuid")
 _TEXT = ("text", "varchar", "bpchar", "name", "citext")
+_DATES = ("date", "timestamp", "timestamptz")
 _TABLES = "rpm"  # tables, partitioned tables, materialised views: rows that are stored
 _OTHERS = {"v": "a view", "f": "a foreign table"}
 
@@ -98,6 +99,9 @@ _SETTINGS = {
     "enable_indexscan": "off",
     "enable_indexonlyscan": "off",
     "enable_bitmapscan": "off",
+    # Dates come as ISO text, instants in UTC: the driver's own conversion stops at "infinity".
+    "DateStyle": "ISO, YMD",
+    "TimeZone": "UTC",
 }
 _SETTLE = (
     "SELECT count(set_config(name, value, true)) FROM pg_settings JOIN (VALUES {}) AS wanted(name, value) USING (name)"
@@ -164,15 +168,22 @@ class PostgreSQLTable(ArrowTable):
                 f"The database keeps text in {found['encoding']}; expected UTF8, since no record may fail to be converted. {_INSTEAD}."
             )
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
-        kinds = {name: self._declared[name] for name in names}
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
+        kinds = {name: self._declared[name] for name in wanted}
         computed = {name: f"{row['type']}, computed at each reading" for name, row in kinds.items() if row["computed"]}
-        return computed | {name: row["type"] for name, row in kinds.items() if _cell(row, name) is None}
+        return computed | {name: row["type"] for name, row in kinds.items() if _cell(row, name, wanted[name]) is None}
+
+    def kinds(self) -> dict[str, str]:
+        known = dict.fromkeys(_DATES, "date") | {"bool": "binary"} | dict.fromkeys((*_PLAIN[:-1], "numeric"), "number")
+        return {name: known[row["base"]] for name, row in self._declared.items() if row["base"] in known}
 
     def check_whole(self, names: Sequence[str]) -> None:
         if self.n * len(names) <= FIRST_CHECKED:
-            with self._columns(dict.fromkeys(names, Wanted.LABELS)) as batches:
+            with self._columns({name: self._readable_as(name) for name in names}) as batches:
                 deque(batches, 0)  # server and driver could hand it over: that is all that was asked
+
+    def _readable_as(self, name: str) -> Wanted:
+        return Wanted.DATES if self._declared[name]["base"] in _DATES else Wanted.LABELS
 
     def batches(self, wanted: Mapping[str, Wanted], rows: int) -> Iterator[Batch]:
         with self._columns(wanted) as batches:
@@ -181,7 +192,9 @@ class PostgreSQLTable(ArrowTable):
     @contextmanager
     def _columns(self, wanted: Mapping[str, Wanted]) -> Iterator[Iterator[Any]]:
         """One scan. Where persons are told apart the order is demanded too, and paid for by a sort."""
-        chosen = ", ".join(f"{_cell(self._declared[name], name)} AS {_quoted(name)}" for name in wanted)
+        chosen = ", ".join(
+            f"{_cell(self._declared[name], name, reading)} AS {_quoted(name)}" for name, reading in wanted.items()
+        )
         order = " ORDER BY tableoid, ctid" if Wanted.IDENTIFIERS in wanted.values() else ""
         if os.getpid() != self._process or not self._turn.acquire(blocking=False):
             raise FileMismatch(
@@ -232,13 +245,15 @@ def _connected(url: str) -> Any:
         ) from None
 
 
-def _cell(declared: Mapping[str, Any], name: str) -> str | None:
-    """What is asked of the server for a cell; None where the type can hold no number, level or identifier."""
+def _cell(declared: Mapping[str, Any], name: str, wanted: Wanted) -> str | None:
+    """What is asked of the server for a cell; None where the type cannot hold what is wanted."""
     base, column = declared["base"], _quoted(name)
     if declared["computed"]:
         return None
     if base in _PLAIN:
         return column
+    if base in _DATES:
+        return f"CASE WHEN isfinite({column}) THEN {column}::text END" if wanted is Wanted.DATES else None
     if base in _AS_TEXT or declared["enumerated"]:
         return f"{column}::text"
     if base in _TEXT:
@@ -315,8 +330,8 @@ class SQLiteTable(Table):
                     return f"ORDER BY {rowid}"
         return f"ORDER BY {', '.join(map(_quoted, key))}" if key else ""
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
-        return {name: "computed at each reading" for name in names if self._declared[name][6] == 2}
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
+        return {name: "computed at each reading" for name in wanted if self._declared[name][6] == 2}
 
     def check_whole(self, names: Sequence[str]) -> None:
         if self.n * len(names) <= FIRST_CHECKED:

@@ -1,4 +1,4 @@
-"""What is declared of one column: the four kinds, how each encodes a cell, and what is wrong with a declaration, in words.
+"""What is declared of one column: the five kinds, how each encodes a cell, and what is wrong with a declaration, in words.
 
 Bounds, levels and caps decide how far one record can move a result: without them no promise exists, so what is not declared is
 refused with the line to add. A missing cell contributes nothing (`missing: skip`, the default), or is a declared value, or a level
@@ -8,6 +8,7 @@ of its own.
 from __future__ import annotations
 
 import abc
+import datetime
 import difflib
 import math
 from collections.abc import Collection, Mapping
@@ -28,7 +29,9 @@ from pydantic import (
 
 from onedraw.arrays import Array
 from onedraw.data.cells import BINARY_WORDS, BLANKS, label_of
-from onedraw.data.columns import CountEncoder, Encoder, LevelEncoder, NumberEncoder
+from onedraw.data.columns import Cells, CountEncoder, Encoder, LevelEncoder, NumberEncoder
+from onedraw.data.dates import DateEncoder, Part, UnknownFormat, compiled, part_levels, span_of, zone_offsets
+from onedraw.data.magnitudes import LABELS, MagnitudeEncoder
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting
 
@@ -49,6 +52,10 @@ UNDECLARED = {  # what is missing: why it matters, what to do
         "without a declared cap one record could move the result arbitrarily far, and no promise exists",
         "Add `cap:`, the largest count that is to matter, chosen without looking at the private file",
     ),
+    "first": (
+        "without a declared first and last day one record could move the result arbitrarily far, and no promise exists",
+        "Add `first:` and `last:`, days as 2026-03-01, chosen from what is public, not from the private file",
+    ),
     "levels": (
         "levels taken from the records would tell which values occur among them",
         "Add `levels:`, all the values the column may take",
@@ -59,6 +66,7 @@ _EXPECTED = {
     "finite_number": "a finite number, since no promise follows from an infinite bound",
     "greater_than": "a number above 0: how much more of the column people speak of",
     "float_type": "a number",
+    "literal_error": "one of year, quarter, month, weekday and hour",
     "int_type": "a whole number",
     "string_type": "a text",
     "string_too_short": "a text that is not empty",
@@ -86,7 +94,26 @@ def plain(text: str) -> str:
     return text
 
 
+def _day(value: Any) -> Any:
+    """A date of Python's as text; of other values nothing is changed."""
+    return value.isoformat() if type(value) is datetime.date else value
+
+
+def _label_or_day(value: Any) -> Any:
+    return _label(_day(value))
+
+
+def _is_day(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError(f"{text!r} is no day. Write year, month and day as 2026-03-01") from None
+
+
 Text = Annotated[str, Field(min_length=1), AfterValidator(plain)]
+Day = Annotated[
+    str, BeforeValidator(_day), AfterValidator(_is_day), WithJsonSchema({"type": "string", "format": "date"})
+]  # fmt: skip
 Label = Annotated[
     str, BeforeValidator(_label), AfterValidator(plain),
     WithJsonSchema({"type": ["string", "number", "boolean"], "minLength": 1}),
@@ -132,8 +159,14 @@ class Declared(BaseModel):
 class _Column(Declared, abc.ABC):
     """What others ask of a declared column, whatever its kind."""
 
+    kind: str
     missing: Any
     """What a missing or unreadable cell becomes; "skip": nothing."""
+
+    @property
+    def role(self) -> str:
+        """What the column is in a question: a number, count, category or binary. A date is a number of days, or a category."""
+        return self.kind
 
     @property
     def skips(self) -> bool:
@@ -149,6 +182,11 @@ class _Column(Declared, abc.ABC):
     def ends(self) -> tuple[float, float]:
         """Between which it lies as a number; of levels, 0 and 1 (one column for each)."""
         return 0.0, 1.0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the levels in the order of their codes; none of a number."""
+        return ()
 
     @abc.abstractmethod
     def encoder(self) -> Encoder:
@@ -321,7 +359,158 @@ class Binary(_Levels):
         return self
 
 
-Column = Number | Category | Binary | Count
+class Date(_Column):
+    """A date or a time from a public first to a public last day: days since the first, or a category by `part` of the date.
+
+    `format` says how text is read, and with hours in it that the time of day counts; `zone` is whose clocks are meant.
+    """
+
+    kind: Literal["date"] = "date"
+    first: Day
+    last: Day
+    format: Text = "%Y-%m-%d"
+    zone: Text = "UTC"
+    part: Part | None = None
+    missing: Annotated[
+        str,
+        BeforeValidator(_label_or_day),
+        AfterValidator(plain),
+        WithJsonSchema({"type": ["string", "number"], "default": SKIP}),
+    ] = SKIP
+    step: Step | None = None
+
+    @property
+    def role(self) -> str:
+        return "number" if self.part is None else "category"
+
+    @property
+    def days(self) -> tuple[datetime.date, datetime.date]:
+        """The first and the last day."""
+        return datetime.date.fromisoformat(self.first), datetime.date.fromisoformat(self.last)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return (0.0, span_of(compiled(self.format), *self.days)) if self.part is None else (0.0, 1.0)
+
+    @property
+    def lower(self) -> float:
+        return self.ends[0]
+
+    @property
+    def upper(self) -> float:
+        return self.ends[1]
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the time of day counts: whether the format has hours."""
+        return compiled(self.format).has_time
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The parts that can occur from the first to the last day, in the order of their codes."""
+        return tuple(label for _, label in part_levels(self.part, *self.days)) if self.part else ()
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What a certificate says of the dates, and what is needed to write a number of days as a date."""
+        said = {"first": self.first, "last": self.last, "format": self.format, "zone": self.zone}
+        return said | ({"part": self.part} if self.part else {})
+
+    def encoder(self) -> DateEncoder:
+        return DateEncoder(compiled(self.format), self.zone, *self.days, self.part, self._missing_code)
+
+    @property
+    def _missing_code(self) -> float | int:
+        if self.skips:
+            return math.nan
+        if self.part is not None:
+            return self.labels.index(self.missing)
+        days = _days_of(self.missing, self)
+        assert days is not None
+        return days
+
+    def spread(self, shares: Array) -> NDArray[Any]:
+        if self.part is None:
+            return shares * self.ends[1]
+        codes = (shares * len(self.labels)).astype(np.int64)
+        return codes.astype(np.float64) if self.skips else codes
+
+    @model_validator(mode="after")
+    def _check(self) -> Date:
+        try:
+            form = compiled(self.format)
+        except UnknownFormat as error:
+            raise ValueError(str(error)) from None
+        first, last = self.days
+        if not first <= last or not span_of(form, first, last) > 0.0:
+            raise ValueError(
+                f"expected first before last, got first = {self.first} and last = {self.last}. Declare the days between which every date "
+                "of the column can lie, from what is public"
+            )
+        try:
+            zone_offsets(self.zone, first, last)
+        except KeyError:
+            raise ValueError(
+                f"no time zone is called {self.zone!r} on this machine. Use a name such as Europe/Berlin or UTC, and install tzdata if "
+                "the system has no zones"
+            ) from None
+        if self.part is None:
+            if not self.skips and _days_of(self.missing, self) is None:
+                raise ValueError(
+                    f"`missing: {self.missing}` is no day from {self.first} to {self.last}. Choose one, written as 2026-03-01"
+                )
+            return self
+        if self.part == "hour" and not form.has_time:
+            raise ValueError(
+                f"`part: hour` needs a format with hours, got {self.format!r}. Write one such as %Y-%m-%d %H:%M:%S, also for a column "
+                "that is typed as date and time"
+            )
+        if self.step is not None:
+            raise ValueError(f"`step:` is days of a number, and `part: {self.part}` makes levels. Leave one out")
+        if len(self.labels) < 2:
+            raise ValueError(
+                f"from {self.first} to {self.last} there is only one {self.part}, so the column would say nothing. Widen the range, "
+                "or choose another part"
+            )
+        if not self.skips and self.missing not in self.labels:
+            raise ValueError(
+                f"`missing: {self.missing}` is no {self.part} that occurs from {self.first} to {self.last}. Choose one of "
+                f"{', '.join(self.labels[:12])}"
+            )
+        return self
+
+
+def _days_of(text: str, column: Date) -> float | None:
+    """Days from the first day on that a declared text says; None where it lies outside the declared range."""
+    said = compiled(column.format).read(text)
+    if said is None:
+        return None
+    encoder = DateEncoder(compiled(column.format), column.zone, *column.days, None, math.nan)
+    days = float(encoder.encode(Cells([text], np.zeros(1, dtype=np.int64)))[0])
+    first, last = column.days
+    moment = datetime.date(1970, 1, 1) + datetime.timedelta(microseconds=said[0])
+    return days if first <= moment <= last else None
+
+
+class Magnitude(_Levels):
+    """The magnitude of a number, between powers of two on one public grid: levels that need no bounds."""
+
+    kind: Literal["magnitude"] = "magnitude"
+    missing: Literal["missing"] = "missing"
+
+    @property
+    def role(self) -> str:
+        return "category"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return LABELS
+
+    def encoder(self) -> Encoder:
+        return MagnitudeEncoder()
+
+
+Column = Number | Category | Binary | Count | Date | Magnitude
 
 
 def _check_levels(levels: tuple[str, ...], missing: str | None) -> None:
@@ -355,7 +544,7 @@ def _sentence(model: type[Declared], problem: Any) -> str:
         sentence = str(problem["ctx"]["error"]).removesuffix(".")
         return f"{subject}{sentence[:1].lower() if subject else sentence[:1]}{sentence[1:]}."
     if kind == "missing":
-        thing = "bounds" if key in ("lower", "upper") else key
+        thing = "bounds" if key in ("lower", "upper") else "first" if key == "last" else key
         name = "one or both bounds are" if thing == "bounds" else f"`{key}:` is"
         return "{}{} not declared; {}. {}.".format(subject, name, *UNDECLARED[thing])
     if kind == "extra_forbidden":
@@ -366,7 +555,7 @@ def _sentence(model: type[Declared], problem: Any) -> str:
         )
     if kind.startswith("union_tag"):
         found = "nothing" if kind == "union_tag_not_found" else _words_for(given["kind"])
-        return f"{subject}expected `kind:` number, category, binary or count, got {found}. Say which it is."
+        return f"{subject}expected `kind:` number, category, binary, count or date, got {found}. Say which it is."
     where = "" if subject and key == place[1] else f"`{key}:` "
     expected = _EXPECTED.get(kind, "another kind of value")
     return f"{subject}{where}expected {expected}, got {_words_for(given)}. Correct it in the schema."

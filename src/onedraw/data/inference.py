@@ -8,6 +8,7 @@ marked with the file's name; the mark is repeated on every certificate ("inferre
 | two different values                          | binary, the smaller (or no, false) coded 0        |
 | whole numbers from 0 to a billion             | count, the cap being the largest                  |
 | numbers                                       | number, the bounds being the smallest and largest |
+| dates typed as such, or written as ISO text   | date, the first and last being those of the file  |
 | up to `max_levels` different texts            | category, levels in order                         |
 | one value, none, or more texts than that      | nothing: the column is left out, with the reason  |
 
@@ -16,6 +17,7 @@ Missing cells contribute nothing (`missing: skip`): what they could become is fo
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 from collections import Counter
@@ -27,13 +29,15 @@ import numpy as np
 
 from onedraw.data.cells import BINARY_WORDS, label_of, number_of, text_of
 from onedraw.data.columns import Cells, Chunk, Wanted
-from onedraw.data.declarations import LARGEST_CAP, Binary, Category, Column, Count, Number
+from onedraw.data.dates import DAY, EARLIEST, LATEST, compiled
+from onedraw.data.declarations import LARGEST_CAP, Binary, Category, Column, Count, Date, Number
 from onedraw.data.records import open_table
 from onedraw.data.schema import Schema
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting
 
 _ROWS = 65536
+EPOCH_DAY = datetime.date(1970, 1, 1)
 _MISSING = ("?", "-", ".", "na", "n/a", "null", "none")  # how public files often write a missing cell
 UNSHOWABLE = "control characters stand in its name or values, which no terminal or report can show"
 _NO_YES = {"no": "yes", "false": "true", "n": "y", "f": "t", "absent": "present", "negative": "positive"}
@@ -59,12 +63,12 @@ def infer(public_source: Any, *, max_levels: int = 50, name: str | None = None) 
         name = Path(public_source).name if isinstance(public_source, (str, os.PathLike)) else table.what
     left_out = {column: "its name occurs twice" for column, times in Counter(table.names).items() if times > 1}
     left_out |= {
-        column: f"its type {kind} holds neither numbers nor text"
-        for column, kind in table.unsuitable(list(dict.fromkeys(table.names))).items()
+        column: f"its type {kind} holds neither numbers nor text nor dates"
+        for column, kind in table.unsuitable(dict.fromkeys(table.names, Wanted.DATES)).items()
     }
     left_out |= {column: UNSHOWABLE for column in table.names if acting(str(column))}
     seen = {column: _Seen(max_levels) for column in table.names if column and column not in left_out}
-    for part in table.parts(dict.fromkeys(seen, Wanted.LABELS), _ROWS) if seen else []:
+    for part in table.parts(dict.fromkeys(seen, Wanted.DATES), _ROWS) if seen else []:
         for batch in part():
             for column, chunk in batch.items():
                 seen[column].add(chunk)
@@ -93,6 +97,11 @@ class _Seen:
     total: float = 0.0
     smallest: float = math.inf
     largest: float = -math.inf
+    dates: bool = True
+    """Whether all cells so far are dates as ISO text."""
+    times: bool = False
+    earliest: int = LATEST
+    latest: int = EARLIEST
 
     def add(self, chunk: Chunk) -> None:
         cells = chunk if isinstance(chunk, Cells) else chunk.as_cells()
@@ -108,6 +117,7 @@ class _Seen:
             self.many = len(self.labels) > self.max_levels
         number = number_of(cell)
         text = text_of(cell) if isinstance(cell, (str, bytes)) else None
+        self.dates = self.dates and self._is_date(label)
         if math.isnan(number) or str(text).lower() in ("true", "false"):  # compared as 1 and 0, but words
             self.words = True
             self.spelt.setdefault(label, {"0": "false", "1": "true"}.get(label, label))
@@ -117,12 +127,25 @@ class _Seen:
         self.smallest, self.largest = min(self.smallest, number), max(self.largest, number)
         self.whole = self.whole and number.is_integer()
 
+    def _is_date(self, label: str) -> bool:
+        said = compiled("%F").read(label)
+        if said is None:
+            return False
+        self.earliest, self.latest = min(self.earliest, said[0]), max(self.latest, said[0])
+        self.times = self.times or said[0] % DAY != 0
+        return True
+
     def column(self) -> Column | str:
         """The declaration, or why there is none."""
         if not self.labels:
             return "it has no values"
         if len(self.labels) == 1:
             return "all its values are the same"
+        if self.dates:
+            ends = [EPOCH_DAY + datetime.timedelta(days=moment // DAY) for moment in (self.earliest, self.latest)]
+            middle, form = ends[0] + (ends[1] - ends[0]) / 2, "%Y-%m-%d %H:%M:%S" if self.times else "%Y-%m-%d"
+            first, last = (end.isoformat() for end in ends)
+            return Date(first=first, last=last, format=form, missing=middle.isoformat())
         if not self.many and any(map(acting, self.labels)):
             return UNSHOWABLE
         labels = Counter({self.spelt.get(label, label): times for label, times in self.labels.items()})

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from onedraw.arrays import Integers, Mask
 from onedraw.data.cells import EXACT_INTEGERS, bytes_of, integer_of, number_in, number_of, text_of
-from onedraw.data.columns import Chunk, Numbers
+from onedraw.data.columns import Chunk, Numbers, Times, missing_cells
 
 Keys = npt.NDArray[np.uint64]
 
@@ -66,6 +66,8 @@ def person_keys(chunk: Chunk, *, exact: bool, secret: Secrets = SECRETS) -> tupl
             masks = np.where(floats[large] < 0, np.uint64(secret.negative), np.uint64(secret.large))
             keys[large] = _scramble(chunk.values[large].astype(np.uint64) ^ masks)
         return keys, ~np.isfinite(floats)
+    if isinstance(chunk, Times):  # of a column of dates, which names nobody
+        chunk = missing_cells(len(chunk))
     bits = np.zeros(len(chunk.values) + 1, dtype=np.uint64)
     named = np.zeros(len(chunk.values) + 1, dtype=bool)  # the last one stands for code −1
     for place, value in enumerate(chunk.values):

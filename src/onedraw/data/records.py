@@ -12,7 +12,7 @@ one person changes at most k encoded records.
 | ---------------------------------------------------- | --------------------------------------------- |
 | lacks a declared column, or has it twice             | `FileMismatch`, before any record is read     |
 | has further columns                                  | fine, they are not read                       |
-| declares a type that holds no declared kind          | `FileMismatch`: a list or date type stands in |
+| declares a type that cannot hold the declared kind   | `FileMismatch`: a list type stands in         |
 |                                                      | the file's schema, not in its records         |
 | has a header and no records                          | fine, n = 0 (a plan refuses it)               |
 | changes between the count and the reading            | `FileMismatch`                                |
@@ -123,8 +123,9 @@ class Records(ReadWithSchema):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """The encoded records in file order, as arrays by column; all declared columns, or those named.
 
-        number: float64 in [lower, upper]; count: int64 in 0 … cap; category and binary: int64 codes. Of a column whose missing cells
-        are skipped all of them are float64, NaN in a missing cell and −∞ in a record that counts for nobody.
+        number: float64 in [lower, upper]; count: int64 in 0 … cap; category and binary: int64 codes; date: float64 days from its
+        first day on, or int64 codes of a part. Of a column whose missing cells are skipped all of them are float64, NaN in a missing
+        cell and −∞ in a record that counts for nobody.
         """
         names = self.columns if columns is None else tuple(columns)
         if not names:
@@ -318,11 +319,14 @@ def _check_columns(table: Table, needed: Sequence[str], schema: Schema) -> None:
         raise FileMismatch(
             f"{table.what} has {listed(repeated)} more than once, so it is not clear which is meant. Rename the others."
         )
-    for name, kind in table.unsuitable(needed).items():
+    wanted = {name: column.encoder().wanted for name, column in schema.columns.items()}
+    if schema.person:
+        wanted[schema.person] = Wanted.IDENTIFIERS
+    for name, kind in table.unsuitable(wanted).items():
         declared = "an identifier" if name == schema.person else f"kind {schema.columns[name].kind}"
         raise FileMismatch(
             f"The column {name!r} of {table.what} has type {kind}, which cannot hold {declared}; expected "
-            "integers, floats, decimals, truth values or text. Convert the column, or correct the schema."
+            "integers, floats, decimals, truth values or text, or dates for kind date. Convert the column, or correct the schema."
         )
 
 

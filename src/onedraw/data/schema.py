@@ -12,6 +12,7 @@ not say enough is refused with the line to add. Files are YAML or JSON:
       sex:     {kind: category, levels: [female, male, other], missing: level}
       smoker:  {kind: binary, missing: no}
       visits:  {kind: count, cap: 20}
+      seen:    {kind: date, first: 2025-01-01, last: 2025-12-31, format: "%d.%m.%Y"}
 
 A missing cell contributes nothing, and releases say how many there are, with noise: `missing: skip`, the default. It may become a
 declared value instead (`missing: 50`), or of a category a level of its own, called "missing" (`missing: level`).
@@ -40,7 +41,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import AfterValidator, Field, field_serializer, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, field_validator, model_validator
 
 from onedraw.data.declarations import (
     UNDECLARED,
@@ -48,6 +49,7 @@ from onedraw.data.declarations import (
     Category,
     Column,
     Count,
+    Date,
     Declared,
     Number,
     Text,
@@ -58,7 +60,17 @@ from onedraw.data.declarations import (
 from onedraw.data.formula import Design, Formula
 from onedraw.errors import CannotWrite, InvalidSchema
 
-__all__ = ["Binary", "Category", "Column", "Count", "Number", "Schema"]
+__all__ = ["Binary", "Category", "Column", "Count", "Date", "Number", "Schema"]
+
+
+class BoundsFromRelease(Declared):
+    """The charged release that the bounds of some columns come from."""
+
+    entry: Text
+    """Of the ledger."""
+    columns: Annotated[tuple[Text, ...], BeforeValidator(lambda some: tuple(some) if isinstance(some, list) else some)]
+    epsilon: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
 
 
 class Schema(Declared):
@@ -68,6 +80,7 @@ class Schema(Declared):
     person: Text | None = None
     max_records: int | None = None
     inferred_from: Text | None = None
+    private_bounds: BoundsFromRelease | None = None
     columns: Mapping[Annotated[str, AfterValidator(plain)], Annotated[Column, Field(discriminator="kind")]]
     formula: Formula | None = None
 
@@ -96,6 +109,10 @@ class Schema(Declared):
             )
         if self.max_records is not None and self.max_records < 1:
             raise ValueError(f"expected max_records of 1 or more, got {self.max_records}. Choose at least 1")
+        if self.private_bounds and (unknown := set(self.private_bounds.columns) - set(self.columns)):
+            raise ValueError(
+                f"`private_bounds:` names {listed(sorted(unknown))}, which `columns:` does not declare. Remove what is not declared"
+            )
         if self.person in self.columns:
             raise ValueError(
                 f"{self.person!r} is both the person column and a data column; an identifier says nothing "
@@ -133,7 +150,7 @@ class Schema(Declared):
             reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
             raise InvalidSchema(
                 f"The schema {path.name} cannot be read: {reason}. Expected a YAML or JSON file with "
-                "`columns:`; check the path, or write one with `onedraw schema infer` from public data."
+                "`columns:`; check the path, or write one with `onedraw schema new`."
             ) from None
         return cls.from_dict(_parsed(text, is_json=path.suffix == ".json"))
 
@@ -181,7 +198,7 @@ class Schema(Declared):
         """A JSON Schema (draft 2020-12) of schema files, for editors and other programs."""
         described = cls.model_json_schema()
         for name, definition in described["$defs"].items():
-            if name in ("Number", "Category", "Binary", "Count"):
+            if name in ("Number", "Category", "Binary", "Count", "Date"):
                 definition["required"] = ["kind", *definition.get("required", ())]
         described["properties"]["columns"]["minProperties"] = 1
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}

@@ -9,10 +9,12 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from onedraw.data.columns import Wanted
 from onedraw.data.shards import CountedFile
 from onedraw.errors import FileMismatch
 
 _SUITABLE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "void")
+_DATES = ("date", "timestamp", "timestamp_ntz")
 _SUITABLE_WITH_SIZE = ("decimal(", "char(", "varchar(", "string collate")
 
 
@@ -55,7 +57,7 @@ def _chooses(project: Any) -> bool:
 _SPARK_TYPES = {
     pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint", pa.float32(): "float",
     pa.float64(): "double", pa.bool_(): "boolean", pa.string(): "string", pa.large_string(): "string", pa.binary(): "binary",
-    pa.large_binary(): "binary",
+    pa.large_binary(): "binary", pa.date32(): "date",
 }  # fmt: skip
 
 
@@ -65,6 +67,8 @@ def spark_type(kind: pa.DataType | None) -> str | None:
         kind = kind.value_type
     if isinstance(kind, pa.Decimal128Type):
         return f"decimal({kind.precision},{kind.scale})"
+    if isinstance(kind, pa.TimestampType) and kind.unit in ("ms", "us"):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
     return None if kind is None else _SPARK_TYPES.get(kind)
 
 
@@ -76,7 +80,9 @@ def cores(session: Any) -> int:
         return int(setting("spark.default.parallelism", None) or setting("spark.sql.shuffle.partitions"))
 
 
-def suitable(kind: str) -> bool:
+def suitable(kind: str, wanted: Wanted) -> bool:
+    if kind in _DATES:
+        return wanted is Wanted.DATES
     return kind in _SUITABLE or kind.startswith(_SUITABLE_WITH_SIZE)
 
 

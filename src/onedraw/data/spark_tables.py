@@ -26,7 +26,7 @@ import gc
 import math
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -37,7 +37,7 @@ import pyarrow as pa
 
 from onedraw.arrays import Integers
 from onedraw.data.arrow_tables import FIRST_CHECKED, chunk_of
-from onedraw.data.columns import Encoder, NumberEncoder, Wanted
+from onedraw.data.columns import Encoder, Wanted
 from onedraw.data.person_sums import ByPerson
 from onedraw.data.persons import NOBODY_KEY, OWNER, Secrets, person_keys
 from onedraw.data.records import Batch, Records, evenly
@@ -81,12 +81,12 @@ class SparkTable(Table):
         with explained("counting the records"):
             return int(self._frame.count())
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
         if not self._declared:
             return {}  # the type may have been inferred from the records: what it cannot hold is missing
-        kinds = {name: self._types[self.names.index(name)] for name in names}
+        kinds = {name: self._types[self.names.index(name)] for name in wanted}
         # The head alone: the fields of a struct may be a record's.
-        return {name: kind.partition("<")[0] for name, kind in kinds.items() if not suitable(kind)}
+        return {name: kind.partition("<")[0] for name, kind in kinds.items() if not suitable(kind, wanted[name])}
 
     def engaged(self, records: Records) -> Records:
         self.schema = records.schema
@@ -132,7 +132,9 @@ class SparkTable(Table):
             exact=self.exact, secret=Secrets(), persons=self.schema.person is not None,
         )  # fmt: skip
         with explained("encoding the records"):
-            columns = [self._column(name).alias(str(place)) for place, name in enumerate(names)]
+            columns = [
+                self._column(name, task.encoders[name].wanted).alias(str(place)) for place, name in enumerate(names)
+            ]
             frame = self._frame.select(*columns) if self.schema.person is None else self._limited(columns, task)
             pieces = frame.coalesce(self.part_count)
             encoded = pieces.mapInArrow(partial(_write, task), "path string, rows long, digest string").collect()
@@ -147,11 +149,11 @@ class SparkTable(Table):
         empty = [write_part(task.folder, ()) for _ in range(self.part_count - len(files))]  # of a frame in fewer pieces
         return Encoding(self.session, (*files, *empty))
 
-    def _column(self, name: str) -> Any:
+    def _column(self, name: str, wanted: Wanted) -> Any:
         from pyspark.sql import functions
 
         place = self.names.index(name)
-        if suitable(self._types[place]):
+        if suitable(self._types[place], wanted):
             return functions.col(str(place))
         return functions.lit(None).cast("string")  # missing, and not even converted
 
@@ -163,7 +165,7 @@ class SparkTable(Table):
         try:
             placed = self._frame.select(
                 *columns,
-                self._column(str(self.schema.person)).alias(_PERSON),
+                self._column(str(self.schema.person), Wanted.IDENTIFIERS).alias(_PERSON),
                 functions.col("_metadata.file_path").alias(_FILE),
                 functions.col("_metadata.row_index").alias(_PLACE),
             )
@@ -173,10 +175,7 @@ class SparkTable(Table):
                 "The schema counts each person's first records, but this Spark frame has no order that is the same at every "
                 "reading. Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
             ) from None
-        types = (
-            "double" if encoder.skips or isinstance(encoder, NumberEncoder) else "long"
-            for encoder in task.encoders.values()
-        )
+        types = ("double" if encoder.skips or encoder.real else "long" for encoder in task.encoders.values())
         kinds = ", ".join(f"`{place}` {kind}" for place, kind in enumerate(types))
         keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
         first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))

@@ -43,8 +43,12 @@ class Table:
     even = True  # False where the size of a batch depends on the records' lengths
     count_note = ""  # a sentence for whoever finds another n than expected
 
-    def unsuitable(self, names: Sequence[str]) -> dict[str, str]:
-        """Columns whose declared type can hold no number, level or identifier, with that type."""
+    def unsuitable(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
+        """Columns whose declared type cannot hold what they are to be read as, with that type."""
+        return {}
+
+    def kinds(self) -> dict[str, str]:
+        """Columns whose stored type is that of one declared kind, whatever the records are, with that kind."""
         return {}
 
     def check_whole(self, names: Sequence[str]) -> None:

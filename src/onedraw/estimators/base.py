@@ -33,7 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onedraw.arrays import Array
 from onedraw.data import Records
-from onedraw.data.curator import CURATOR, Declared, check_terminal, columns_of, look
+from onedraw.data.curator import CURATOR, Declared, columns_of, find_screen, look
 from onedraw.defaults import DELTA
 from onedraw.errors import InvalidBudget, WrongCall
 from onedraw.ledger import Ledger
@@ -246,13 +246,13 @@ class PrivateEstimator(KnownParameters, BaseEstimator, abc.ABC):
                 FewRecords,
                 stacklevel=5,
             )
-        if self.check is not None:  # the curator sees the private columns first; refused where there is no terminal
+        if self.check is not None:  # the curator sees the private columns first; refused where nobody looks
             if not isinstance(self.check, str) or self.check != CURATOR:
                 raise WrongCall(
-                    f"check takes {CURATOR!r}, for a look at the columns on a terminal, or None; got {self.check!r}."
+                    f"check takes {CURATOR!r}, for a look at the columns in a terminal or notebook, or None; got {self.check!r}."
                 )
-            check_terminal()
-            look(columns_of(data) if isinstance(data, Records) else self._compared(plan, data))
+            screen = find_screen()
+            look(columns_of(data) if isinstance(data, Records) else self._compared(plan, data), screen)
         for sentence in notes:  # before the charge: where warnings are errors nothing paid for is lost
             warnings.warn(sentence, NotCovered, stacklevel=5)
         found = release(

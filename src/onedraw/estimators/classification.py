@@ -113,8 +113,8 @@ class DPLogisticRegression(LinearClassifier):
         All labels there can be; of two the negative one first. Rows with another label count as the first class.
     mechanism : str, default="auto"
         "auto" (a fit wherever there is one), or one of "fit", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded",
-        "candidates", "beta-divergence" (the last only with ``accept``). "noisy-gradient measured", "gdp measured", "candidates measured" and
-        "beta-divergence measured" spend a part of the budget on the columns' moments first (two classes; without ``prior_scale``).
+        "candidates", "beta-divergence" (the last only with ``accept``). "noisy-gradient measured"
+        spends a part of the budget on the columns' moments first (two classes; without ``prior_scale``).
         "clipped-gradients" is for prediction: it clips each record's gradient, which biases coefficients, and gives no intervals.
     prior_scale : float
         Standard deviation of the prior of each coefficient (of columns scaled to [−1, 1]); None: 2/r̃.
@@ -138,7 +138,7 @@ class DPLogisticRegression(LinearClassifier):
     accept : str or list of str
         "estimated", "assumed": samplers short of a proof that may be used. Default: none.
     check : "curator"
-        Show, before the charge and on a terminal only, how many cells of each private column are not as declared.
+        Show, before the charge and in a terminal or, once confirmed, in a notebook, how many cells of each private column are not as declared.
     ledger, dataset : path, URL or Ledger; str
         The ledger that is charged before a row is read, and the name of the budget in it.
     random_state : int

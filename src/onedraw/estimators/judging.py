@@ -166,7 +166,7 @@ def _by_release(
         )
     schema, target = Schema.from_dict(data.declared), data.target
     records, column = read(source, schema, target=target), schema.column(target)
-    kind: Kind = release.predictor.classes if hasattr(column, "labels") else column.ends
+    kind: Kind = release.predictor.classes if column.role in ("category", "binary") else column.ends
     said = Said(release.certificate.to_json(), schema.read_for(target))
     held = Judged(
         records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset,

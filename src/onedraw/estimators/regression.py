@@ -90,8 +90,8 @@ class DPLinearRegression(NumberEstimator):
         The least variance of the residuals; offers the β-divergence posterior, which estimates the variance too.
     mechanism : str, default="auto"
         "auto" (a fit where there is a response_bound), or one of "fit", "least-squares", "least-squares gdp", "noisy-gradient" (with response_bound); "noisy-gradient huber",
-        "gdp huber", "bounded huber"; "candidates", "beta-divergence" (with variance_floor). "noisy-gradient measured", "gdp measured" and, with
-        variance_floor, "candidates measured" and "beta-divergence measured" spend a part of the budget on the columns' moments first. "clipped-gradients"
+        "gdp huber", "bounded huber"; "candidates", "beta-divergence" (with variance_floor). "noisy-gradient measured"
+        spends a part of the budget on the columns' moments first. "clipped-gradients"
         (with response_bound) is for prediction and gives no intervals.
     effect, noise : float
         Expected standard deviations of the predictor and of a response about it; bear on accuracy only. None: a quarter

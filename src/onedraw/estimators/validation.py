@@ -297,7 +297,7 @@ def by_name(X: Any, names: list[str]) -> dict[str, Any]:
 
 def schema_classes(estimator: Any, schema: Schema, target: str) -> NDArray[Any]:
     """The labels as predictions give them: the target's levels, or ``classes``, the same ones in other types."""
-    levels = schema.column(target).labels  # type: ignore[union-attr]  # a classification: the question was accepted
+    levels = schema.column(target).labels
     if estimator.classes is None:
         return np.asarray(levels)
     given = list(estimator.classes)

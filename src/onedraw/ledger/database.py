@@ -1,6 +1,6 @@
 """One append-only table in a database: what a ledger in SQLite (`storage`) and one in PostgreSQL have in common.
 
-SQLAlchemy is met in these three modules only.
+SQLite is met through Python's own module in `storage`, PostgreSQL through SQLAlchemy in `postgresql`; each gives a `Connection`.
 
 What the rest of the package relies on:
 
@@ -16,31 +16,48 @@ What the rest of the package relies on:
   needs none: one server owns the files, and a client cannot reach them under a second path.
 * **Append only.** Triggers refuse UPDATE, DELETE, TRUNCATE and any INSERT that does not follow the last
   event. Who removes the triggers first is caught by the hash chain instead.
-* **No connection is kept** (``NullPool``): none can be shared by accident after a fork, none pins a lock.
+* **No connection is kept**: none can be shared by accident after a fork, none pins a lock.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import astuple, dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from onedraw.errors import CannotWrite, LedgerError, OnedrawError
 
 from .events import INSERT, LAST, MARKED_EVENTS, NAMES, SELECT, START, Event, Position, Row
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-    from sqlalchemy.exc import DBAPIError
-
     from .mark import HeldMark
 
 WAIT_SECONDS = 60
 ALL = 2**62
 BEFORE_ALL = -(2**62)
+
+
+class Connection(Protocol):
+    """An open database, in which every statement of a ledger is carried out."""
+
+    def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Carry out one statement and return its rows.
+
+        Parameters
+        ----------
+        statement : str
+            SQL. ``:name`` stands for a value if there are ``values``.
+        values : mapping, optional
+            The values by name.
+        """
+
+    def commit(self) -> None:
+        """End the transaction and keep what was written."""
+
+    def rollback(self) -> None:
+        """End the transaction and undo what was written."""
 
 
 @dataclass
@@ -55,24 +72,20 @@ class Writer:
     is_committing: bool = False
 
     def rows(self, start: int, count: int = ALL) -> list[Row]:
-        from sqlalchemy import text
-
-        return [tuple(row) for row in self.connection.execute(text(SELECT), {"start": start, "count": count})]
+        return self.connection.execute(SELECT, {"start": start, "count": count})
 
     def append(self, event: Event) -> None:
-        from sqlalchemy import text
-
-        self.connection.execute(text(INSERT), dict(zip(NAMES, astuple(event), strict=True)))
+        self.connection.execute(INSERT, dict(zip(NAMES, astuple(event), strict=True)))
         self.appended = Position(event.sequence, event.hash)
 
     def last(self) -> Position:
         """Return where the chain ends."""
-        row = self.connection.exec_driver_sql(LAST).one_or_none()
-        return START if row is None else Position(*row)
+        rows = self.connection.execute(LAST)
+        return Position(*rows[0]) if rows else START
 
     def says_marked(self) -> bool:
         """Return whether the chain says that a mark is kept; its first event or a later one may."""
-        count = self.connection.exec_driver_sql(MARKED_EVENTS).scalar_one()
+        count = self.connection.execute(MARKED_EVENTS)[0][0]
         return bool(count) or any(Event(*row).begins_mark for row in self.rows(1, 1))
 
 
@@ -84,11 +97,6 @@ class Storage(ABC):
     def name(self) -> str:
         """How messages call this place; never with a password."""
 
-    @cached_property
-    @abstractmethod
-    def _engine(self) -> Engine:
-        """What makes connections and keeps none."""
-
     @abstractmethod
     def check(self, *, create: bool) -> bool:
         """Whether a ledger stands here; `LedgerError` if something else does, or nothing and not ``create``."""
@@ -98,8 +106,14 @@ class Storage(ABC):
         """Begin a transaction that no other writer can overlap."""
 
     @abstractmethod
-    def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
-        """The database's complaint as one of ours."""
+    def connected(self, *, writing: bool) -> AbstractContextManager[Connection]:
+        """Give a connection to a block, and close it. The database's errors become errors of onedraw.
+
+        Parameters
+        ----------
+        writing : bool
+            Whether the block is to write, which decides what an error says.
+        """
 
     _schema: tuple[str, ...]
 
@@ -164,7 +178,7 @@ class Storage(ABC):
                 return connection.rollback()
             with self.marking(Writer(connection), new=True) as mark:
                 for statement in self._schema:
-                    connection.exec_driver_sql(statement)
+                    connection.execute(statement)
                 Writer(connection).append(first)
                 connection.commit()
                 if mark is not None:
@@ -190,19 +204,6 @@ class Storage(ABC):
 
     @abstractmethod
     def _holds_ledger(self, connection: Connection) -> bool: ...
-
-    @contextmanager
-    def connected(self, *, writing: bool) -> Iterator[Connection]:
-        from sqlalchemy.exc import DBAPIError
-
-        try:
-            with self._engine.connect() as connection:
-                yield connection
-        except DBAPIError as error:
-            raise self._explain(error, writing=writing) from error
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
 
     def _nothing_here(self) -> LedgerError:
         return LedgerError(

@@ -6,20 +6,48 @@ transaction of a client that dies. A client names a server, not a file, so there
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from onedraw.errors import OnedrawError, check_extra
 from onedraw.plain_text import shown_place, without_passwords
 
 from . import database
-from .database import Storage
+from .database import Connection, Storage
 from .events import POSTGRESQL
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection as ServerConnection
+    from sqlalchemy import Engine
     from sqlalchemy.exc import DBAPIError
+
+
+@dataclass(frozen=True)
+class PostgreSQLConnection:
+    """A connection of SQLAlchemy's, which begins a transaction with the first statement."""
+
+    opened: ServerConnection
+
+    def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Carry out one statement and return its rows."""
+        from sqlalchemy import text
+
+        if values is None:
+            result = self.opened.exec_driver_sql(statement)
+        else:
+            result = self.opened.execute(text(statement), dict(values))
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    def commit(self) -> None:
+        """End the transaction and keep what was written."""
+        self.opened.commit()
+
+    def rollback(self) -> None:
+        """End the transaction and undo what was written."""
+        self.opened.rollback()
 
 
 @final
@@ -47,6 +75,20 @@ class PostgreSQLStorage(Storage):
         # READ COMMITTED: what is read after the lock was granted must be the newest, whatever the server's default.
         return create_engine(address, poolclass=NullPool, isolation_level="READ COMMITTED")
 
+    @contextmanager
+    def connected(self, *, writing: bool) -> Iterator[Connection]:
+        """Give a connection to a block, and close it."""
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            with self._engine.connect() as opened:
+                yield PostgreSQLConnection(opened)
+        except DBAPIError as error:
+            raise self._explain(error, writing=writing) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_engine"}
+
     def check(self, *, create: bool) -> bool:
         with self.connected(writing=False) as connection:
             if self._holds_ledger(connection):
@@ -56,16 +98,16 @@ class PostgreSQLStorage(Storage):
         return False
 
     def _holds_ledger(self, connection: Connection) -> bool:
-        return bool(connection.exec_driver_sql("SELECT to_regclass('onedraw_events') IS NOT NULL").scalar_one())
+        return bool(connection.execute("SELECT to_regclass('onedraw_events') IS NOT NULL")[0][0])
 
     def take_turn(self, connection: Connection) -> None:
         # An advisory lock, not LOCK TABLE: it needs no right beyond SELECT and INSERT. The key spells "onedraw".
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{database.WAIT_SECONDS}s'")
-        connection.exec_driver_sql(
+        connection.execute(f"SET LOCAL lock_timeout = '{database.WAIT_SECONDS}s'")
+        connection.execute(
             "SELECT set_config('synchronous_commit', 'on', true) "
             "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
         )
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'onedraw')})")
+        connection.execute(f"SELECT pg_advisory_xact_lock({int.from_bytes(b'onedraw')})")
 
     def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
         state = str(getattr(error.orig, "sqlstate", None) or "")

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, final
+from typing import Any, final
 
 from onedraw.errors import LedgerError, OnedrawError
 
 from . import database
-from .database import Storage, Writer
+from .database import Connection, Storage, Writer
 from .events import SQLITE, START
 from .mark import HeldMark, Mark, MarkFile, check_not_moved, check_one_path, compare
 from .postgresql import PostgreSQLStorage
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-    from sqlalchemy.exc import DBAPIError
+
+@dataclass(frozen=True)
+class SQLiteConnection:
+    """A connection of Python's own module, in which nothing begins a transaction but `SQLiteStorage.take_turn`."""
+
+    opened: sqlite3.Connection
+
+    def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Carry out one statement and return its rows."""
+        return self.opened.execute(statement, dict(values or {})).fetchall()
+
+    def commit(self) -> None:
+        """End the transaction and keep what was written."""
+        self.opened.commit()
+
+    def rollback(self) -> None:
+        """End the transaction and undo what was written."""
+        self.opened.rollback()
 
 
 @final
@@ -37,13 +51,6 @@ class SQLiteStorage(Storage):
     @property
     def name(self) -> str:
         return self.path
-
-    @cached_property
-    def _engine(self) -> Engine:
-        from sqlalchemy import create_engine
-        from sqlalchemy.pool import NullPool
-
-        return create_engine("sqlite://", creator=self.connect, poolclass=NullPool)
 
     def connect(self, mode: str = "rw") -> sqlite3.Connection:
         # mode=rw: SQLite must never make a missing file anew, that would be an empty history.
@@ -96,8 +103,14 @@ class SQLiteStorage(Storage):
         try:
             if not self.read_only:
                 check_one_path(self.path)  # before SQLite opens it, which would roll back a journal
-            with super().connected(writing=writing) as connection:
-                yield connection
+            with closing(self.connect()) as opened:
+                try:
+                    yield SQLiteConnection(opened)
+                finally:
+                    with suppress(sqlite3.Error):  # closing undoes the same; this cannot hide the error that led here
+                        opened.rollback()
+        except sqlite3.Error as error:
+            raise self._explain(error, writing=writing) from error
         except OSError as error:  # of the mark, or of the file's state
             raise self._failed(error.strerror) from error
 
@@ -170,15 +183,15 @@ class SQLiteStorage(Storage):
 
     def _tables(self, connection: Connection) -> set[str]:
         # One statement, one picture: another process may be laying out its table right now.
-        return set(connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars())
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
 
     def take_turn(self, connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        if connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal":  # switched since we connected
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA journal_mode") == [("wal",)]:  # switched since we connected
             raise self._wal()
 
-    def _explain(self, error: DBAPIError, *, writing: bool) -> OnedrawError:
-        why = error.orig
+    def _explain(self, why: sqlite3.Error, *, writing: bool) -> OnedrawError:
+        """Return SQLite's complaint as one of ours."""
         code = getattr(why, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return self._busy()
@@ -204,7 +217,7 @@ _SQLITE_UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.
 
 
 def storage_at(place: str | os.PathLike[str]) -> Storage:
-    """The storage a path or SQLAlchemy URL means."""
+    """The storage a path or URL means."""
     if isinstance(place, os.PathLike) or "://" not in place:
         return SQLiteStorage(_absolute(os.fspath(place)))
     from sqlalchemy import make_url

@@ -70,6 +70,8 @@ def cause_words(refusal: Refusal, causes: Sequence[str]) -> str:
             return f"{these} varies too little over its declared range"
         case Reason.ALIKE | Reason.LEVELS:
             return f"the noise cannot tell {these} apart"
+        case Reason.UNSETTLED:
+            return f"the steps did not converge along {these or 'the columns'}"
     return f"the noise at this n and ε hides how the records vary along {these or 'the columns'}"
 
 
@@ -93,6 +95,9 @@ def remedy(refusal: Refusal, causes: Sequence[str], factor: float) -> str:
             return f"Leave one of them out, combine them into one column, or {larger}"
         case Reason.LEVELS:
             return f"Merge them, or {larger}"
+        case Reason.UNSETTLED:
+            whose = "its" if len(causes) == 1 else "their"
+            return f"Narrow {whose} declared bounds, or take {whose} logarithm"
     return f"Use {larger.removeprefix('use ')}{'' if math.isfinite(factor) else ' or fewer columns'}"
 
 

@@ -19,8 +19,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from scipy import optimize
-
 from onedraw.errors import PromiseRefused, UnsupportedBudget
 from onedraw.methods.convex_bounds import GDP, ConvexBounds, Curvature, Rule, weight_at
 from onedraw.models.likelihood import LARGEST_BETA, GaussianNoise
@@ -196,6 +194,8 @@ def jewson_beta(sensitivity: Callable[[float], float], largest_range: float, *, 
 
 def _least(reached: Callable[[float], float], low: float, high: float, largest_range: float) -> float:
     """Where Δ is least between the two, if that is small enough."""
+    from scipy import optimize
+
     found = optimize.minimize_scalar(reached, bounds=(low, high), method="bounded", options={"xatol": 1e-12 * high})
     if reached(found.x) > largest_range:
         raise PromiseRefused(

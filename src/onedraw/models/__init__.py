@@ -51,6 +51,7 @@ from .row_model import Encoded
 from .sums.clamped_sums import Summary
 from .tables.category_table import CategoryTable
 from .tables.column_quantiles import ColumnQuantiles
+from .tables.magnitude_table import MagnitudeTable
 from .tables.number_table import NumberTable
 from .tables.scores import ClassifierScores, ModelChoice, RegressorScores
 from .tables.table import Grouped, Table
@@ -60,7 +61,7 @@ __all__ = [
     "Clamped", "ClassifierScores", "ColumnQuantiles", "Columns", "ConjugateModel", "ConvexLoss", "ConvexModel", "CountRegression",
     "DirichletCategorical", "Encoded", "GammaExponential", "GammaPoisson", "GammaRegression", "Gaussian",
     "GaussianMean", "GaussianRegression", "GibbsTarget", "Grouped", "Hinge", "HuberRegression", "HuberisedHinge", "Law",
-    "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "Model",
+    "LeastSquares", "LikelihoodModel", "LinearModel", "LogCoshRegression", "Logistic", "LogitNormalBernoulli", "MagnitudeTable", "Model",
     "ModelChoice", "NegativeBinomialRegression", "Network", "NormalInverseGamma", "NumberTable", "NumpyroModel",
     "OrdinaryLeastSquares", "OwnDensity", "PoissonRegression", "Predictor", "Quantile", "RegressorScores", "Response", "Softmax", "StudentTRegression",
     "Summary", "Table", "distributions", "from_numpyro", "likelihoods", "register_density",

@@ -9,6 +9,9 @@ in ``$ONEDRAW_CACHE`` or ``~/.cache/onedraw/jax``, so that only the first releas
 compiler. A program holds shapes (n is public) and options of a model, never a record: records are arguments.
 Where the folder cannot be written nothing is kept, and nothing else changes.
 
+**Small passes.** Inside ``arithmetic(in_numpy=True)`` the same names mean NumPy's functions and SciPy's: loading JAX and its
+compiled programs takes longer than a fit of some ten thousand records. Public numbers alone decide (`Sampler.adds_in_numpy`).
+
 Where JAX sees an accelerator it is used, if its double precision is a processor's: matrix products run at full precision, never in
 shorter floats, and `check_arithmetic` holds it to whole numbers before any sum over records is made there.
 """
@@ -19,12 +22,16 @@ import ctypes
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from scipy import special
 
 from onedraw.errors import InvalidModel
 
@@ -33,7 +40,17 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
     import jax.scipy.special
 
-__all__ = ["accelerated", "check_arithmetic", "computed_on", "double_precision", "jax", "jit", "jnp"]
+__all__ = [
+    "accelerated",
+    "adds_in_numpy",
+    "arithmetic",
+    "check_arithmetic",
+    "computed_on",
+    "double_precision",
+    "jax",
+    "jit",
+    "jnp",
+]
 
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
@@ -65,6 +82,35 @@ def double_precision() -> Any:
     return jax
 
 
+_IN_NUMPY: ContextVar[bool] = ContextVar("in_numpy", default=False)
+
+_NUMPY_AS_JAX = SimpleNamespace(
+    device_put=np.asarray,
+    nn=SimpleNamespace(sigmoid=special.expit, softmax=special.softmax),
+    scipy=SimpleNamespace(special=special),
+)
+"""NumPy and SciPy by the names that sums over records call JAX by."""
+
+
+@contextmanager
+def arithmetic(*, in_numpy: bool) -> Iterator[None]:
+    """Run a block whose sums over records are made by NumPy, if ``in_numpy``, and by JAX otherwise.
+
+    NumPy's warnings are off: whether there is one may depend on a record, and JAX has none.
+    """
+    token = _IN_NUMPY.set(in_numpy)
+    try:
+        with np.errstate(all="ignore" if in_numpy else None):
+            yield
+    finally:
+        _IN_NUMPY.reset(token)
+
+
+def adds_in_numpy() -> bool:
+    """Return whether NumPy makes sums over records here."""
+    return _IN_NUMPY.get()
+
+
 class _OnFirstUse:
     """JAX, or its NumPy, by their names."""
 
@@ -76,7 +122,8 @@ class _OnFirstUse:
 
 
 if not TYPE_CHECKING:
-    jax, jnp = _OnFirstUse(double_precision), _OnFirstUse(lambda: double_precision().numpy)
+    jax = _OnFirstUse(lambda: _NUMPY_AS_JAX if adds_in_numpy() else double_precision())
+    jnp = _OnFirstUse(lambda: np if adds_in_numpy() else double_precision().numpy)
 
 
 def jit(*static: int) -> Callable[[Compiled], Compiled]:
@@ -101,11 +148,13 @@ def _keep_freed_memory() -> None:
 
 def accelerated() -> bool:
     """Whether JAX computes on something else than the processor."""
-    return jax.default_backend() != "cpu"
+    return not adds_in_numpy() and jax.default_backend() != "cpu"
 
 
 def computed_on() -> dict[str, Any]:
-    """The device that compiled code runs on here: public, and the same before and after any record is read."""
+    """The device that sums over records are made on here: public, and the same before and after any record is read."""
+    if adds_in_numpy():
+        return {"platform": "cpu", "device": "cpu"}
     device = jax.devices()[0]
     return {"platform": device.platform, "device": device.device_kind, "jax": jax.__version__}
 

@@ -320,7 +320,7 @@ def coded_columns(schema: Any, target: str | None) -> tuple[Coded, ...]:
         return tuple(schema.design.coded)
     found, start = [], 0
     for name, column, names in _named_features(schema, target):
-        if column.kind in ("category", "binary") and names:
+        if column.role in ("category", "binary") and names:
             found.append(Coded(name, start, start + len(names), tuple(map(str, column.labels))))
         start += len(names)
     return tuple(found)
@@ -337,7 +337,7 @@ def _named_features(schema: Any, target: str | None) -> Iterator[tuple[str, Any,
     """Each declared column but the target, with the names of what it becomes."""
     for name, column in schema.columns.items():
         if name != target:
-            named = column.kind in ("category", "binary")
+            named = column.role in ("category", "binary")
             yield name, column, [f"{name}={label}" for label in column.labels[1:]] if named else [name]
 
 
@@ -350,7 +350,7 @@ def schema_rows(batch: dict[str, NDArray[Any]], schema: Any, target: str | None)
         if name == target:
             continue
         declared = schema.columns[name]
-        if declared.kind == "category":
+        if declared.role == "category":
             columns += [values == code for code in range(1, len(declared.labels))]
         else:
             columns.append(values)

@@ -237,7 +237,7 @@ class ColumnModel(Model):
         check_shape(data, columns, dim=getattr(self, "dim", 1))
         self.check_skips(columns or ())
         for column in columns or ():
-            if column.kind not in self.kinds:
+            if column.role not in self.kinds:
                 raise InvalidModel(
                     f"{type(self).__name__} needs a column declared as {' or '.join(self.kinds)}, but the one given is declared as "
                     f"{column.kind}. Its records would mean something else. Choose another model or target."

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     BASE = "few records have the first level of a category, which the others are compared with"
     MERGED = "few records have the levels, which are counted with the base level"
     CONSTANT = "the column has one possible value"
+    UNSETTLED = "the steps did not converge along the columns"
     NOISE = "the noise hides how the records vary along the columns"
 
 

@@ -44,7 +44,7 @@ class Response(abc.ABC):
 
     def check_column(self, column: Any) -> None:
         """Refuse a column that is declared as something else, or with other classes; public."""
-        if column.kind not in self.kinds:
+        if column.role not in self.kinds:
             raise InvalidModel(
                 f"The response must be a column declared as {' or '.join(self.kinds)}, but the target is declared as "
                 f"{column.kind}. Its values would mean something else. Choose another model or target."

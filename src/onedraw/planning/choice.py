@@ -38,6 +38,14 @@ from .expected_errors import expected_error
 from .options import RESIDUALS
 from .predictors import predictor_of, why_predicted
 from .reasons import is_chain, why_taken
+from .rules import (
+    MAX_SECONDS,
+    REPLICATED_RELAXATIONS,
+    choose_path,
+    is_quick_enough,
+    prior_of_replicates,
+    ranking_error,
+)
 from .variants import fits_under
 
 if TYPE_CHECKING:
@@ -45,24 +53,6 @@ if TYPE_CHECKING:
     from .variants import Variant
 
 CANDIDATES = (Direct(), Diffused(), Concentrated())
-
-MOST_SECONDS = 60.0
-"""A mechanism whose draws would take longer, estimated from public numbers, is not taken unless it is named."""
-
-TOLERATED = 1.15
-"""Of paths whose interval is at most this many times the narrowest, the longest is taken: it remembers least of its start."""
-
-LONGER = (12.0, 16.0, 20.0)
-"""… where several draws are to give an interval, which the start must not shift. A longer path forgets its start on slower
-records too, and its draws can show that it did."""
-
-AS_GOOD = 1.15
-"""In the reference design columns fill their ranges and do not go together, which suits declared coordinates best; a
-mechanism that measures them and is expected to be at most this much worse there is taken, for it depends on no such guess."""
-
-WIDER = 4.0
-"""There the prior, which shifts it too, is as much wider, unless its scale was declared: a path's promise does not rest
-on it."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +99,8 @@ class Question(abc.ABC):
         return ""
 
 
-choose = Question.choices
-"""As a function of the question."""
+rank_plans = Question.choices
+"""The same as a function of the question."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,15 +338,16 @@ def _plans(question: Regression, variant: Variant, terms: Terms) -> list[Choice]
     if not variant.mechanism.replicates or terms.draws == 1:
         return [_drawn(question, variant, variant.mechanism, terms)]
     if question.prior_scale is None:
-        variant = replace(question, prior_scale=WIDER * question.scale, radius=question.ball).variant(variant.name)
-    longer = (replace(variant.mechanism, relaxations=length) for length in LONGER)
+        wider = prior_of_replicates(usual=question.scale, declared=None)
+        variant = replace(question, prior_scale=wider, radius=question.ball).variant(variant.name)
+    longer = (replace(variant.mechanism, relaxations=length) for length in REPLICATED_RELAXATIONS)
     found = [_drawn(question, variant, mechanism, terms) for mechanism in longer]
-    possible = [choice for choice in found if informed(choice.plan, **question.sizes) >= LEAST_INFORMED]
-    if not possible:
-        return found
-    widths = [expected_half_width(choice.plan, **question.sizes) for choice in possible]
-    near = [choice for choice, width in zip(possible, widths, strict=True) if width <= TOLERATED * min(widths)]
-    return near[-1:]
+    path = choose_path(
+        informed=[informed(choice.plan, **question.sizes) for choice in found],
+        half_widths=[expected_half_width(choice.plan, **question.sizes) for choice in found],
+        least_informed=LEAST_INFORMED,
+    )
+    return found if path is None else [found[path]]
 
 
 def _drawn(question: Regression, variant: Variant, mechanism: Any, terms: Terms) -> Choice:
@@ -370,16 +361,17 @@ def _drawn(question: Regression, variant: Variant, mechanism: Any, terms: Terms)
 
 
 def _rank(choice: Choice) -> tuple[bool, float]:
-    measured = choice.plan.mechanism.measures_columns(choice.plan)
-    return math.isnan(choice.expected.private), choice.expected.private / (AS_GOOD if measured else 1.0)
+    return ranking_error(
+        expected=choice.expected.private, measures_columns=choice.plan.mechanism.measures_columns(choice.plan)
+    )
 
 
 def _within_time(plans: list[Choice]) -> list[Choice]:
     """Those whose draws take at most as long as "auto" allows; refused if there is none."""
-    quick = [choice for choice in plans if not choice.seconds > MOST_SECONDS]  # or nobody knows how long
+    quick = [choice for choice in plans if is_quick_enough(seconds=choice.seconds)]
     if quick:
         return quick
     raise PromiseRefused(
         f"Its draws would take about {min(choice.seconds for choice in plans):,.0f} s (estimated from public numbers), more than "
-        f"the {MOST_SECONDS:g} s that mechanism='auto' allows. Name it to have it all the same."
+        f"the {MAX_SECONDS:g} s that mechanism='auto' allows. Name it to have it all the same."
     )

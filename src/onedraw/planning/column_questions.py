@@ -46,23 +46,22 @@ from onedraw.privacy import ApproxDP, Promise
 from .choice import CANDIDATES, Choice, Choices, Question, Terms, ranked
 from .expected_errors import expected_error, why_selected
 from .options import CONDITIONS, GROUPED, QUESTIONS, RANKS
+from .rules import noise_is_surely_better
 
 ASKED_OF: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("sum", "variance", *RANKS), ("number", "count")),
+    **dict.fromkeys((*NumberTable.shown, *RANKS), ("number", "count")),
     "count": ("category", "binary"),
     **{family.kind: family.asked_of for family in FAMILIES},
 }
 """The kinds of column that a question can be asked of."""
 
+NOT_OF_DATES = ("sum", "duration")
+"""Questions about numbers that mean nothing for days of a calendar."""
+
 POSTERIORS = {type(mechanism).__name__.lower(): mechanism for mechanism in CANDIDATES}
 
 CENTERED = "centered"
 """The name of noise on a mean and then on squares about it."""
-
-SURELY_BETTER = 0.9
-"""Noise below this share of the sampling error beats every posterior draw, for 20 records and more."""
-
-FEWEST = 20
 
 FILLED = 1.0 / 3.0
 """The variance of a column that fills its declared range evenly, in half-ranges."""
@@ -105,8 +104,12 @@ class ColumnQuestion(Question):
             noisy = [] if self.table is None else [self._noise(terms)]
         except PromiseRefused as error:
             refused["noise"] = error
-        sure = self.posterior is not None and not terms.compare and terms.n >= FEWEST
-        if sure and noisy and noise_of(noisy[0].plan) < SURELY_BETTER * noisy[0].expected.sampling:
+        if (
+            noisy
+            and self.posterior is not None
+            and not terms.compare
+            and noise_is_surely_better(noise=noise_of(noisy[0].plan), sampling=noisy[0].expected.sampling, n=terms.n)
+        ):
             return _said(Choices(tuple(noisy), {}), "surely", terms.budget)
         if self.posterior is not None:
             try:
@@ -174,8 +177,17 @@ def column_for(schema: Schema, target: str, question: str, *, numeric: bool = Fa
     """The declared column, if the question can be asked of its kind; ``numeric`` with a condition on its numbers."""
     column = schema.column(target)
     kinds = ("number", "count") if numeric else ASKED_OF[question]
-    if column.kind not in kinds:
-        fits = [name for name in QUESTIONS if column.kind in ASKED_OF[name]]
+    if column.kind == "date" and (question in NOT_OF_DATES or numeric):
+        raise InvalidSchema(
+            f"A {question}{' between two numbers' if numeric else ''} is not asked of dates, and {target!r} is declared as date. Ask for its "
+            "mean, median or quantiles, or declare `part: year`, `quarter`, `month`, `weekday` or `hour` and ask for a histogram or a count."
+        )
+    if column.role not in kinds:
+        fits = [
+            name
+            for name in QUESTIONS
+            if column.role in ASKED_OF[name] and (column.kind != "date" or name not in NOT_OF_DATES)
+        ]
         remedy = f"Ask for its {' or '.join(fits)}, or correct the schema."
         if question in CONDITIONS and column.kind in ("number", "count"):
             remedy = f"Say which numbers are counted, --between 18,30, or ask for its {' or '.join(fits)}."
@@ -203,9 +215,9 @@ def table_for(
     match question:
         case "proportion" | "histogram" | "count":
             labels = tuple(map(str, column.labels))
-            second = labels[1] if column.kind == "binary" and question != "histogram" else None
+            second = labels[1] if column.role == "binary" and question != "histogram" else None
             return CategoryTable(labels, show=show, only=second if level is None else level, **groups)
-        case "mean" | "sum" | "variance" | "rate":
+        case _ if question in NumberTable.shown:
             lower, upper = column.ends
             return NumberTable(lower, upper, show=question, **groups)
         case _:  # ranks, and families without a table
@@ -234,7 +246,7 @@ def _grouping(schema: Schema, target: str, by: Sequence[str], question: str) -> 
     levels = []
     for name in by:
         column: Any = schema.column(name)
-        if column.kind not in ("category", "binary") or name == target:
+        if column.role not in ("category", "binary") or name == target:
             raise InvalidSchema(
                 f"Groups are the levels of a category or binary column other than the target, but {name!r} is "
                 f"{'the target' if name == target else f'declared as {column.kind}'}. Choose another column for by."
@@ -269,6 +281,11 @@ class QuantileQuestion(Question):
         return replace(found, why=why_selected(found.best))
 
 
+def _is_whole(column: Any) -> bool:
+    """Whether all values of a column are whole numbers: counts, and dates without a time of day."""
+    return column.kind == "count" or (column.kind == "date" and not column.has_time)
+
+
 def quantile_model(
     column: Any, question: str, levels: Any, interval: float | None, *, nobody: bool = False
 ) -> ColumnQuantiles:
@@ -276,7 +293,7 @@ def quantile_model(
     if question == "median" and levels is not None and tuple(levels) != (0.5,):
         raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
-    (lower, upper), step = column.ends, 1.0 if column.kind == "count" else None
+    (lower, upper), step = column.ends, 1.0 if _is_whole(column) else None
     skipped: dict[str, Any] = {"missing": SKIP, "nobody": nobody} if column.skips else {}
     return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval, **skipped)
 
@@ -320,7 +337,7 @@ class CovarianceQuestion(Question):
 def chosen_columns(schema: Schema, names: Sequence[str] | None = None) -> Schema:
     """The schema of the columns that are described: those named, or all numbers and counts."""
     if names is None:
-        names = [name for name, column in schema.columns.items() if column.kind in ("number", "count")]
+        names = [name for name, column in schema.columns.items() if column.role in ("number", "count")]
         if not names:
             raise InvalidSchema(
                 "The schema declares no number column, so there is nothing to be correlated. Name the columns with "

@@ -246,7 +246,7 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
     The option ``response_bound`` is a pair (low, high), or Y for (−Y, Y); by default the target's declared range.
     """
     kind, column = ALIASES.get(model, model), schema.column(target)
-    if kind == "logistic" and len(getattr(column, "labels", ())) > 2:
+    if kind == "logistic" and column.role == "category" and len(column.labels) > 2:
         kind = "softmax"
     check_belongs(options, kind)
     features = schema_features(schema, target)
@@ -260,7 +260,7 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
     features["persons"] = schema.person is not None and schema.records_per_person > 1
     asked = {one.name: value for one, value in given(options)}
     if kind in CLASSIFICATIONS:
-        labels = getattr(column, "labels", None)
+        labels = column.labels if column.role in ("category", "binary") else None
         if labels is None:
             raise InvalidSchema(
                 f"A {kind} regression needs classes, but the schema declares {target!r} as {column.kind}, without any. They are "
@@ -286,7 +286,7 @@ def regression_for(schema: Schema, target: str, *, model: str, options: Regressi
 
 def _measured(column: Any, target: str, kind: str, options: RegressionOptions, *, intercept: bool) -> dict[str, Any]:
     """What responses are measured in, and the options of the question in that unit."""
-    if column.kind not in ("number", "count"):
+    if column.role not in ("number", "count"):
         raise InvalidSchema(
             f"A {kind} regression explains a number, but the schema declares {target!r} as {column.kind}. Ask for a "
             "logistic regression, or correct the schema."

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy import optimize
 
 from onedraw import models
 from onedraw.errors import InvalidModel
@@ -210,22 +209,14 @@ def _paths(asked: Regression) -> list[Variant]:
 
 
 def _measured(asked: Regression, fit: Variant | None) -> list[Variant]:
-    """The columns' moments first, unless a prior was declared, which is about columns as they are: noisy gradients and
-    Gibbs posteriors of the fit's loss, and what selects or draws by a β-divergence."""
+    """Noisy gradients of the fit's loss after the columns' moments, unless a prior was declared, which is about columns as they are."""
     huber = _loss(asked, "huber", False) if asked.kind in ("huber", "linear") and fit is None else None
     model = huber if fit is None else fit.model
     if model is None or asked.outputs > 1 or asked.prior_scale is not None:
         return []
     tuned = {} if asked.kind in RESIDUALS else asked.tuning  # numbers are measured in units of their residuals
-    inner = [Variant("noisy-gradient", model, NoisyGradient(**tuned)), Variant("gdp", model, Gibbs("gdp"))]
-    if asked.kind == "logistic":
-        inner += _by_density(asked, _loss(asked, "logistic", False))
-    if asked.kind == "linear":
-        inner += _gaussian(asked)
-    return [
-        Variant(f"{one.name} measured", one.model, Measured(one.mechanism, categories=asked.categories))
-        for one in inner
-    ]
+    mechanism = Measured(NoisyGradient(**tuned), categories=asked.categories)
+    return [Variant("noisy-gradient measured", model, mechanism)]
 
 
 def _declared(asked: Regression) -> list[Variant]:
@@ -316,5 +307,7 @@ def best_beta(classes: int, effect: float) -> float:
         found = mean_information(Categorical(classes), variances, beta, None)
         assert found is not None
         return float(1.0 / ((beta - 1.0) * found[0][0]))
+
+    from scipy import optimize
 
     return round(float(optimize.minimize_scalar(variance, bounds=(1.2, 4.0), method="bounded").x), 3)

@@ -263,3 +263,56 @@ def narrowed(
             break
         true, false = (between, false) if holds(between) else (true, between)
     return true, false
+
+
+def crossing(function: Callable[[float], float], low: float, high: float, *, precision: float) -> float:
+    """Return where in [low, high] a function changes its sign, by Chandrupatla's method.
+
+    Each step takes the inverse quadratic interpolation of the last three points where these are monotone enough for it
+    to converge, and the middle elsewhere. `scipy.optimize` has the like, but takes a tenth of a second to load, which
+    every interval of a mean or share would wait for.
+
+    Parameters
+    ----------
+    function : callable
+        Of opposite signs at the two ends, or 0 at one of them.
+    low, high : float
+        The ends.
+    precision : float
+        How far the result may be from the crossing, beyond the rounding of floats.
+    """
+    last, other = (high, function(high)), (low, function(low))
+    if 0.0 in (last[1], other[1]):
+        return last[0] if last[1] == 0.0 else other[0]
+    if (last[1] > 0.0) == (other[1] > 0.0):
+        raise WrongCall(
+            f"The function has the same sign at {low!r} and {high!r}, so that no crossing lies between them."
+        )
+    share = 0.5
+    while True:
+        middle = last[0] + share * (other[0] - last[0])
+        value = function(middle)
+        if (value > 0.0) == (last[1] > 0.0):
+            former, last = last, (middle, value)
+        else:
+            former, other, last = other, last, (middle, value)
+        nearest = min(last, other, key=lambda point: abs(point[1]))
+        width = abs(other[0] - last[0])
+        least = (precision + 4.0 * 2.0**-52 * abs(nearest[0])) / 2.0
+        if nearest[1] == 0.0 or width <= 2.0 * least:
+            return nearest[0]
+        share = 0.5
+        if former[1] not in (last[1], other[1]):
+            position = (last[0] - other[0]) / (former[0] - other[0])
+            height = (last[1] - other[1]) / (former[1] - other[1])
+            if height**2 < position and (1.0 - height) ** 2 < 1.0 - position:
+                share = last[1] / (other[1] - last[1]) * former[1] / (other[1] - former[1])
+                share += (
+                    (former[0] - last[0])
+                    / (other[0] - last[0])
+                    * last[1]
+                    / (former[1] - last[1])
+                    * other[1]
+                    / (former[1] - other[1])
+                )
+        share = min(max(share, least / width), 1.0 - least / width)

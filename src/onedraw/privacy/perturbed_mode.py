@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from scipy import optimize, special
+from scipy import special
 
 from onedraw.errors import InvalidBudget
 
@@ -57,6 +57,8 @@ def softmax_ridge_for(kappa: float, classes: int, *, radius_squared: float) -> f
 
 def count_curvature(largest: int) -> float:
     """M = sup over λ of λ·P(Poisson(λ) ≤ Y−1), rounded up: how much a record's slope can bend. One hill."""
+    from scipy import optimize
+
     bound = positive_integer("the largest count", largest)
     found = optimize.minimize_scalar(
         lambda rate: -rate * float(special.gammaincc(bound, rate)), bounds=(0.0, 2.0 * bound + 2.0), method="bounded"

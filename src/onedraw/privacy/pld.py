@@ -10,8 +10,8 @@ dp_accounting (version 0.6). Two sides, never mixed:
 
 - ``upper_profile`` moves mass so that P and Q keep their masses in every cell ("connect the dots",
   arXiv:2207.04380): every δ(ε) can only grow. Used for bounds.
-- ``lower_profile`` rounds losses down, for Gaussians with dp_accounting's own optimistic constructor:
-  every δ(ε) can only shrink. Used for the second opinion.
+- ``lower_profile`` rounds losses down, for several Gaussians with dp_accounting's own optimistic constructor, for
+  a single one on the same grid without it: every δ(ε) can only shrink. Used for the second opinion.
 
 Traps of dp_accounting 0.6 that are handled here. With ``REPLACE_ONE`` its accountants disagree on a
 Gaussian's sensitivity by a factor of 2, so the standard deviation is normalised by our own sensitivity
@@ -26,10 +26,11 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from onedraw.arrays import Array, Integers
 
@@ -183,6 +184,34 @@ class LossProfile:
         return up(high) if self.noise > 0.0 else max(0.0, down(low))
 
 
+@dataclass(frozen=True)
+class GaussianLosses:
+    """The privacy loss of one Gaussian, N(μ²/2, μ²), on a grid, each loss rounded down.
+
+    The numbers are those of dp_accounting's `from_gaussian_mechanism` without its optimistic cut (the tests compare them),
+    whose import takes half a second, most of it for SciPy's statistics.
+    """
+
+    mu: float
+    interval: float
+
+    @cached_property
+    def masses(self) -> tuple[Array, Array]:
+        """The grid's losses within ten deviations, and the probability of each cell."""
+        ends = (self.mu**2 / 2.0 + self.mu * np.array([-10.0, 10.0])) / self.interval
+        cells = np.arange(math.floor(ends[0]), math.ceil(ends[1]) + 1)
+        edges = cells * (self.interval / self.mu) - self.mu / 2.0
+        # Above the mean by the upper tail, where differences of probabilities near 1 would have no digits.
+        mass = np.where(edges[:-1] > 0.0, -np.diff(special.ndtr(-edges)), np.diff(special.ndtr(edges)))
+        return cells[:-1] * self.interval, mass
+
+    def get_delta_for_epsilon(self, epsilon: float) -> float:
+        """Return Σ P(ℓ)(1 − e^{ε − ℓ}) over the losses ℓ above ε, by the name that dp_accounting gives it."""
+        losses, mass = self.masses
+        above = losses > epsilon
+        return float(-(mass[above] * np.expm1(epsilon - losses[above])).sum())
+
+
 @lru_cache(maxsize=128)
 def upper_profile(parts: Parts, interval: float | None = None) -> LossProfile:
     """An upper bound on the profile of the composition of dominating pairs, on a grid of this interval."""
@@ -196,6 +225,8 @@ def lower_profile(parts: tuple[tuple[Any, int], ...]) -> LossProfile:
     # Rounding down costs half an interval per part: about 1 % of the total spread, if cells allow.
     spread, count = _spread_and_count(parts)
     interval = spread * max(1.0 / (50.0 * count * min(4.0, max(1.0, 1000.0 / count))), 2.0**-17)
+    if count == 1 and isinstance(parts[0][0], GaussianPair):  # what most fits promise: no convolution, so no library
+        return LossProfile(GaussianLosses(parts[0][0].mu, interval), -_rounding(1, 1))
     return _composed([(pair.rounded_down(interval), times) for pair, times in parts], outward=-1.0)
 
 
@@ -222,8 +253,12 @@ def _composed(singles: Sequence[tuple[Any, int]], *, outward: float = 1.0) -> Lo
     for single, times in singles:
         several = single.self_compose(times, tail_mass_truncation=TAIL) if times > 1 else single
         total = several if total is None else total.compose(several, tail_mass_truncation=TAIL)
-    noise = 2.0**-49 * (64 + sum(times for _, times in singles)) + 2.0 * TAIL * len(singles)
-    return LossProfile(total, outward * noise)
+    return LossProfile(total, outward * _rounding(sum(times for _, times in singles), len(singles)))
+
+
+def _rounding(count: int, kinds: int) -> float:
+    """Return the absolute error of δ that is granted to `_composed`."""
+    return 2.0**-49 * (64 + count) + 2.0 * TAIL * kinds
 
 
 def _spread_and_count(parts: Sequence[tuple[Any, int]]) -> tuple[float, int]:
@@ -265,16 +300,6 @@ def gaussian_loss(deviation: float, interval: float, *, pessimistic: bool, rate:
     return foreign.from_gaussian_mechanism(
         deviation, pessimistic_estimate=pessimistic, value_discretization_interval=interval, use_connect_dots=pessimistic, **sampled
     )  # fmt: skip
-
-
-def of_fixed_batches(multiplier: float, *, n: int, batch_size: int, steps: int) -> Any:
-    """dp_accounting's Rényi accountant of noisy sums over batches of a fixed size; the noise is by the *full* difference of two records."""
-    import dp_accounting
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant = RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
-    step = dp_accounting.SampledWithoutReplacementDpEvent(n, batch_size, dp_accounting.GaussianDpEvent(multiplier))
-    return accountant.compose(step, steps)
 
 
 def distribution(masses: dict[int, float], infinite: float, interval: float, *, pessimistic: bool) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from onedraw.errors import WrongCall
 
 from . import pld
-from .numbers import geometric, positive_integer, probability, real, smallest, up
+from .numbers import geometric, positive_integer, probability, real, smallest
 
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 0.25, 2.0**20
 """Noise below the first is none: the loss of one step then leaves the grids."""
@@ -64,31 +64,6 @@ def sampled_gaussian_epsilon(multiplier: float, *, rate: float, steps: int, delt
     if not probability("δ", delta):
         return math.inf
     return _upper(multiplier, rate, steps).epsilon(delta, largest=pld.LARGEST_LOSS)
-
-
-def fixed_batch_epsilon(multiplier: float, *, n: int, batch_size: int, steps: int, delta: float) -> float:
-    """An upper bound on ε where every step draws ``batch_size`` of n records *without replacement*: another mechanism, another event.
-
-    Theorem 27 of Wang, Balle, Kasiviswanathan (arXiv:1808.00087) for a replaced record, by dp_accounting's Rényi accountant. Its noise
-    multiplier is by the full difference of two records, twice that of one: σ/2. Never to be exchanged for Poisson samples
-    (arXiv:2405.20769): at q = 0.01, σ = 2, T = 1000 and δ = 1e-5 this bound is 3.576, theirs 1.205.
-    """
-    sigma, times = real("the multiplier", multiplier), positive_integer("steps", steps)
-    records, chosen = positive_integer("n", n), positive_integer("batch_size", batch_size)
-    if not (LEAST_MULTIPLIER <= sigma <= MOST_MULTIPLIER and chosen <= records):
-        raise WrongCall(
-            f"A noise multiplier lies in [{LEAST_MULTIPLIER:g}, {MOST_MULTIPLIER:g}] and a batch has at most n records; "
-            f"{sigma:.6g} and {chosen:,} of {records:,} were given."
-        )
-    if not probability("δ", delta):
-        return math.inf
-    accountant = pld.of_fixed_batches(sigma / 2.0, n=records, batch_size=chosen, steps=times)
-    return up(float(accountant.get_epsilon(delta)))
-
-
-def sampled_gaussian_lower(multiplier: float, *, rate: float, steps: int, delta: float) -> float:
-    """A lower bound on the same ε, every rounding downwards: how far off the other may be."""
-    return pld.lower_profile(_parts(multiplier, rate, steps)).epsilon(delta, largest=pld.LARGEST_LOSS)
 
 
 @lru_cache(maxsize=256)

@@ -20,13 +20,14 @@ from .certificate import Certificate
 from .estimates import Estimate, Estimates
 from .files import check_writable
 from .predictions import Predictions
+from .private_bounds import bounds_of
 from .release import release
 from .released import Release
 from .statement import promise_of
 from .verification import Verification, load, verify
 
 __all__ = [
-    "Certificate", "Estimate", "Estimates", "Predictions", "Release", "Verification", "check_writable", "interval", "load",
+    "Certificate", "Estimate", "Estimates", "Predictions", "Release", "Verification", "bounds_of", "check_writable", "interval", "load",
     "promise_of", "release", "scores_of", "verify",
 ]  # fmt: skip
 

@@ -113,13 +113,23 @@ class EngineStatement(_Part):
     platform: str | None = None
     device: str | None = None
     jax: str | None = None
-    """What kind of device computed, its maker's name for it, and the version of JAX; of several workers all computed alike."""
+    """What kind of device computed, its maker's name for it, and the version of JAX, if JAX did and not NumPy; of several workers all
+    computed alike."""
+
+
+class PrivateBoundsStatement(_Part):
+    """The charged release that the bounds of some columns come from, by its entry in the ledger."""
+
+    entry: str
+    columns: list[str]
+    epsilon: float
+    delta: float
 
 
 class DataStatement(_Part):
     """What the caller declared about the records; no value in it comes from them."""
 
-    optional = ("dataset", "notes", "declared", "measure", "engine")
+    optional = ("dataset", "notes", "declared", "measure", "engine", "dates", "private_bounds")
 
     dataset: str | None = None
     """Name of the data set, as the ledger has it."""
@@ -133,6 +143,9 @@ class DataStatement(_Part):
     """The schema itself, where new records are to be read as those were: for a regression."""
     measure: MeasureStatement | None = None
     engine: EngineStatement | None = None
+    private_bounds: PrivateBoundsStatement | None = None
+    dates: dict[str, dict[str, str]] | None = None
+    """First day, last day, format and zone of each column of dates, and the part that is used of it."""
 
     @property
     def formula(self) -> str:

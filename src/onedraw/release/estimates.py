@@ -11,7 +11,7 @@ the first one declared, and which one that is should not decide whether the cate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +24,7 @@ from onedraw.methods.base import Posterior
 from onedraw.methods.draws.path_start import SLOW
 from onedraw.methods.fits import why_fit_refused
 from onedraw.methods.intervals import Interval, Published
-from onedraw.models import Model, Network
+from onedraw.models import MagnitudeTable, Model, Network
 from onedraw.models.moments.result import MomentsResult
 from onedraw.models.normal_estimates import NormalEstimates
 from onedraw.models.tables.scores import ClassifierScores, RegressorScores
@@ -34,7 +34,12 @@ from onedraw.privacy.numbers import confidence_level
 
 from .base_levels import compare_with_commonest, terms_of
 from .certificate import Certificate
+from .dates import DayScale, scales_of
 from .statement import sentence_of
+
+IN_DAYS = "Dates are shown as dates; standard errors and the numbers behind them are in days."
+
+NO_DAYS: Mapping[str, DayScale] = {}
 
 
 class Estimate(NamedTuple):
@@ -114,6 +119,8 @@ class Estimates(tuple[Estimate, ...]):
     least : tuple of bool
         Whether the privacy part of each row's error may be larger than stated, because it rests on moments that may be
         noise; empty for other releases.
+    days : mapping of str to DayScale
+        By name the rows that are dates, as days since a first day; empty where there is none.
     """
 
     level: float
@@ -125,11 +132,12 @@ class Estimates(tuple[Estimate, ...]):
     estimand: str
     dependence: str
     least: tuple[bool, ...]
+    days: Mapping[str, DayScale]
 
     def __new__(
         cls, rows: Iterable[Estimate], *, level: float, names: Sequence[str] = (), reason: str = "",
         joint: Iterable[Joint] = (), remarks: Iterable[str] = (), note: str = "", estimand: str = "", dependence: str = "",
-        least: Iterable[bool] = (),
+        least: Iterable[bool] = (), days: Mapping[str, DayScale] = NO_DAYS,
     ) -> Self:  # fmt: skip
         table = super().__new__(cls, rows)
         if any(row.low > row.high for row in table):
@@ -140,6 +148,7 @@ class Estimates(tuple[Estimate, ...]):
         table.level, table.reason = confidence_level(level), reason
         table.joint, table.remarks, table.note = tuple(joint), tuple(remarks), note
         table.estimand, table.dependence, table.least = estimand, dependence, tuple(map(bool, least))
+        table.days = dict(days)
         return table
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -159,6 +168,11 @@ class Estimates(tuple[Estimate, ...]):
         besides = dict(vars(self)) | {"names": self.names[:count], "least": self.least[:count]}
         return type(self)(tuple(self)[:count], **besides)
 
+    def written(self, place: int, number: float, write: Callable[[float], str]) -> str:
+        """Return a number of a row as text: as a date where the row is one."""
+        scale = self.days.get(self.names[place])
+        return write(number) if scale is None or math.isnan(number) else scale.write(number)
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dictionary for each row, by the certificate's names; None where there is no number."""
         numbers = Estimate._fields[2:]
@@ -166,8 +180,17 @@ class Estimates(tuple[Estimate, ...]):
             {"name": name}
             | {field: known(getattr(row, field)) for field in (*numbers[:-1], "std_err", numbers[-1])}
             | ({"privacy_error_is_least": self.least[place]} if self.least else {})
+            | ({"dates": self._dates(place)} if name in self.days else {})
             for place, (name, row) in enumerate(zip(self.names, self, strict=True))
         ]
+
+    def _dates(self, place: int) -> dict[str, str | None]:
+        """The estimate and its interval as dates, beside the numbers of days."""
+        row = self[place]
+        return {
+            field: None if math.isnan(number) else self.written(place, number, str)
+            for field, number in (("estimate", row.estimate), ("low", row.low), ("high", row.high))
+        }
 
     def privacy_words(self, place: int, write: Callable[[float], str] = "{:.3g}".format) -> str:
         """Return the privacy part of a row's error as text, with "≥" where it may be larger."""
@@ -180,15 +203,16 @@ class Estimates(tuple[Estimate, ...]):
         shown = (True, any(row.label for row in self), True, True, self.tested, bool(self.estimand), self.tested)
         lines = [["term", "label", "estimate", f"{100 * self.level:g} % interval", "std err", "privacy part", "p"]]
         for place, row in enumerate(self):
-            between = "–" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
+            estimate, low, high = (self.written(place, one, "{:.4g}".format) for one in row[2:5])
+            between = "–" if math.isnan(row.low) else f"{low} to {high}"
             error = "–" if math.isnan(row.low) or math.isnan(row.std_err) else f"{row.std_err:.4g}"
             p_value = "–" if math.isnan(row.p_value) else p_words(row.p_value)
             part = self.privacy_words(place)
-            lines.append([row.term, row.label, f"{row.estimate:.4g}", between, error, part, p_value])
+            lines.append([row.term, row.label, estimate, between, error, part, p_value])
         lines = [list(compress(line, shown)) for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-        return "\n".join([*table, *map(str, self.joint), *self.remarks])
+        return "\n".join([*table, *map(str, self.joint), *([IN_DAYS] if self.days else []), *self.remarks])
 
     __repr__ = __str__
 
@@ -232,7 +256,8 @@ def estimates_of(
     note, why = note_of(certificate, plan), f"No interval: {reason.rstrip('.')}."
     remarks = list(filter(None, (note, sentence_of(certificate, plan), why if reason else "")))
     rows = _rows(terms or plan.model.terms, columns)
-    return Estimates(rows, level=level, names=names, reason=reason, remarks=remarks, note=note)
+    days = scales_of(certificate, plan)
+    return Estimates(rows, level=level, names=names, reason=reason, remarks=remarks, note=note, days=days)
 
 
 def note_of(certificate: Certificate, plan: Plan) -> str:
@@ -311,6 +336,8 @@ def interval_of(
         raise PromiseRefused(
             "These are counts behind an evaluation; its figures have the intervals. Read it with onedraw.release.scores_of."
         )
+    if isinstance(plan.model, MagnitudeTable):
+        raise PromiseRefused("these are counts behind private bounds. Read the bounds with onedraw.release.bounds_of")
     if isinstance(plan.model, Network):
         raise PromiseRefused("single weights of a network mean nothing: units can be exchanged. Use its predictions")
     found: Interval = plan.mechanism.interval(plan, published_of(certificate, plan), level, effect=effect, noise=noise)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from onedraw.arrays import Array
-from onedraw.data import Binary, Category, Column, Number, Schema, read
+from onedraw.data import Column, Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.methods import Plan
 from onedraw.models import Network
@@ -137,7 +137,7 @@ class Predictor:
         if self.plan.model.predicts not in ("probabilities", "margin"):
             return ()
         classes = self.plan.model.classes
-        if classes is None and isinstance(self._target, Binary | Category):
+        if classes is None and self._target is not None and self._target.role in ("category", "binary"):
             classes = self._target.labels
         return ("0", "1") if classes is None else tuple(map(str, classes))
 

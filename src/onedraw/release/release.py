@@ -31,6 +31,7 @@ from onedraw.errors import CountMismatch, PromiseRefused, WrongCall
 from onedraw.ledger import Account, Ledger, Reservation
 from onedraw.ledger.events import GENESIS
 from onedraw.models import BetaTarget, ConvexModel, Table
+from onedraw.models.compute import arithmetic
 from onedraw.models.row_model import RowModel
 from onedraw.plain_text import round_up
 from onedraw.plans import Plan, digest_of
@@ -43,7 +44,17 @@ from .certificate import Certificate, DrawStatement, LedgerEntry
 from .fingerprint import dataset_name
 from .payment import Drawn, Payment, in_memory, on_disk
 from .released import Release
-from .statement import COUNTED, Statement, accepted_words, check_unit, describe, promise_of, spend_of, stated_delta
+from .statement import (
+    COUNTED,
+    Statement,
+    accepted_words,
+    check_unit,
+    describe,
+    promise_of,
+    reads_here,
+    spend_of,
+    stated_delta,
+)
 from .timing import NOT_COVERED, check_payable, padding_of, timing_statement
 
 LARGEST_VALUE = 1e200
@@ -95,9 +106,10 @@ def release(
     check_data(plan, sampler, data, padding)
     epsilon = round_up(promise.epsilon(plan.budget.quoted_delta))
     named = dataset_name(dataset, data.schema.dataset if isinstance(data, Records) else None)
+    in_numpy = sampler.adds_in_numpy(plan) and reads_here(data)
     words = Statement(
         plan, sampler, why, exactness, promise, spacing, seeded=random_state is not None, epsilon=epsilon,
-        data=describe(plan, data, notes, named), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        data=describe(plan, data, notes, named, in_numpy=in_numpy), prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
         timing=NOT_COVERED if padding is None else timing_statement(plan, padding, epsilon=epsilon),
     )  # fmt: skip
     opinion = certify(promise, epsilon=words.epsilon, delta=plan.budget.quoted_delta)
@@ -110,11 +122,12 @@ def release(
     prepared, room = words.prepared(opinion, entry)  # what cannot be written fails before the charge
 
     def draw(reservation: Reservation | None) -> Drawn:
-        target = plan.target(plan.model.summarise(data))
-        if padding is None:
-            sample = sampler.run(target, randomness, size=plan.draws)
-        else:
-            sample = sampler.run_padded(target, randomness, padding, size=plan.draws)
+        with arithmetic(in_numpy=in_numpy):
+            target = plan.target(plan.model.summarise(data))
+            if padding is None:
+                sample = sampler.run(target, randomness, size=plan.draws)
+            else:
+                sample = sampler.run_padded(target, randomness, padding, size=plan.draws)
         return published(target, sample, plan, prepared, reservation), sample.diagnostics
 
     paid = in_memory(payment, draw) if out is None else on_disk(payment, draw, Path(out), room=room, how=how_to_resume)

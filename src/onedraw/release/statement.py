@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from onedraw import privacy
-from onedraw.data import Measure, Records, Schema
+from onedraw.data import Date, Measure, Records, Schema
 from onedraw.data.sums import Local
 from onedraw.errors import ExactnessRefused, PromiseRefused, WrongCall
 from onedraw.models import ColumnQuantiles, ConjugateModel
-from onedraw.models.compute import computed_on
+from onedraw.models.compute import arithmetic, computed_on
 from onedraw.models.row_model import RowModel
 from onedraw.models.tables.scores import ModelChoice
 from onedraw.models.tables.table import Table
@@ -187,6 +187,9 @@ class Statement:
         if measure := data.measure:
             measured = f"responses are measured from {measure.centre!r} in units of {measure.unit!r}, public numbers"
             extra.append((measured, Provenance.ENFORCED))
+        if bounds := data.private_bounds:
+            extra.append((bounds_words(bounds), Provenance.DECLARED))
+        extra += [(date_words(name, one), Provenance.ENFORCED) for name, one in (data.dates or {}).items()]
         extra += [(note.statement, Provenance(note.provenance)) for note in data.notes]
         return [*self.plan.guarantee.assumptions, *(Assumption(*each) for each in extra)]
 
@@ -280,15 +283,53 @@ def meaning(promise: Promise, delta: float, *, person: bool, certain: bool) -> s
     )
 
 
+def dates_of(schema: Schema) -> dict[str, dict[str, str]] | None:
+    """Return what is declared of each column of dates; None where there is none."""
+    return {name: column.stated for name, column in schema.columns.items() if isinstance(column, Date)} or None
+
+
+def bounds_source(schema: Schema) -> parts.PrivateBoundsStatement | None:
+    """Return which charged release the bounds of a schema come from; None where all were declared."""
+    found = schema.private_bounds
+    return None if found is None else parts.PrivateBoundsStatement(
+        entry=found.entry, columns=list(found.columns), epsilon=found.epsilon, delta=found.delta
+    )  # fmt: skip
+
+
+def bounds_words(found: parts.PrivateBoundsStatement) -> str:
+    """Say where bounds come from that were estimated from the records."""
+    delta = f", δ = {found.delta:.6g}" if found.delta else ""
+    return (
+        f"the bounds of {', '.join(map(repr, found.columns))} come from a private release on these records (ε = {found.epsilon:.6g}{delta}), "
+        f"entry {found.entry} of the ledger; its charge is not part of this promise and stands beside it"
+    )
+
+
+def date_words(name: str, stated: Mapping[str, str]) -> str:
+    """Say how the dates of a column were read."""
+    used = f"its {stated['part']} is used" if "part" in stated else "it is used as days since the first of them"
+    return (
+        f"dates of {name!r} lie from {stated['first']} to {stated['last']}, are read by the format {stated['format']!r} and on clocks of "
+        f"{stated['zone']}; {used}"
+    )
+
+
 def describe(
-    plan: Plan, data: Any, notes: tuple[Assumption, ...] = (), dataset: str | None = None
+    plan: Plan, data: Any, notes: tuple[Assumption, ...] = (), dataset: str | None = None, *, in_numpy: bool = False
 ) -> parts.DataStatement:
-    """What is declared of the records, and in which units the responses of a pair (X, y) say they are measured."""
+    """Say what is declared of the records, in which units the responses of a pair (X, y) are measured, and what adds up.
+
+    Parameters
+    ----------
+    in_numpy : bool
+        Whether NumPy makes the sums over the records and not JAX.
+    """
     declared: dict[str, Any] = {}
     if isinstance(data, Records):
         schema = data.schema
         declared = {"target": data.target, "schema_digest": schema.digest, "inferred_from": schema.inferred_from,
-                    "person": schema.person, "declared": schema.to_dict() if isinstance(plan.model, RowModel) else None}  # fmt: skip
+                    "person": schema.person, "dates": dates_of(schema),
+                    "private_bounds": bounds_source(schema), "declared": schema.to_dict() if isinstance(plan.model, RowModel) else None}  # fmt: skip
     holder = data[1] if isinstance(data, tuple) and len(data) == 2 else data
     measure = getattr(holder, "measure", None)
     if isinstance(measure, Measure):
@@ -301,8 +342,20 @@ def describe(
 
         engine = parts.EngineStatement(**known, digest=arithmetic_digest(), **computed_on())
     elif not isinstance(plan.model, COUNTED):
-        engine = parts.EngineStatement(name=Local().name, version=_software()["onedraw"], parts=1, **computed_on())
+        engine = parts.EngineStatement(
+            name=Local().name, version=_software()["onedraw"], parts=1, **_computed_on(in_numpy)
+        )
     return parts.DataStatement(dataset=dataset, notes=written, engine=engine, **declared)
+
+
+def reads_here(data: Any) -> bool:
+    """Return whether this process alone reads the records."""
+    return not isinstance(data, Records) or data.engine.described(data) is None
+
+
+def _computed_on(in_numpy: bool) -> dict[str, Any]:
+    with arithmetic(in_numpy=in_numpy):
+        return computed_on()
 
 
 def statement_of(certificate: Certificate, plan: Plan) -> Statement:

@@ -32,7 +32,7 @@ from onedraw.samplers.lattice import snap, spacing_for
 from .certificate import PROSE, UNPROVEN, WORDING, Certificate, check_texts, differences, is_under, reject, rejecting
 from .earlier import FirstCertificate, check_first
 from .released import Release
-from .statement import check_unit, promise_of, rewrite, spend_of
+from .statement import bounds_source, check_unit, dates_of, promise_of, rewrite, spend_of
 from .timing import check_timing
 
 UNCHECKED = {
@@ -43,6 +43,8 @@ UNCHECKED = {
     "data.notes": "what the caller states about the records",
     "data.person": "which column names persons",
     "data.inferred_from": "which public file the ranges come from",
+    "data.private_bounds": "which release the bounds come from",
+    "data.dates": "how dates were read",
     "data.engine": "where the records were read",
     "sampler_choice": "why this sampler was taken",
     "second_opinion": "what another accountant said",
@@ -121,7 +123,8 @@ def unchecked_of(certificate: Certificate) -> dict[str, str]:
     """Return the fields of this certificate that nothing derives, with what they state."""
     names = dict(UNCHECKED)
     if certificate.data.declared is not None:  # which `check_schema` compares with them
-        del names["data.person"], names["data.inferred_from"]
+        for name in ("person", "inferred_from", "private_bounds", "dates"):
+            del names[f"data.{name}"]
     if isinstance(certificate, FirstCertificate):  # which has no fingerprint
         names |= {"data.target": "which column the question is about", "data.schema_digest": "which schema was used"}
         names |= {"data.measure": "in which units the response is measured"}
@@ -226,8 +229,9 @@ def check_schema(certificate: Certificate, plan: Plan) -> None:
         raise reject("its schema is not the one whose digest it states")
     if not isinstance(plan.model, RowModel):
         raise reject("it carries a schema, but its model has no columns to read by it")
-    if (schema.person, schema.inferred_from) != (data.person, data.inferred_from):
-        raise reject("what it says of persons, or of where its bounds come from, is not what its schema says")
+    stated = (data.person, data.inferred_from, data.private_bounds, data.dates)
+    if (schema.person, schema.inferred_from, bounds_source(schema), dates_of(schema)) != stated:
+        raise reject("what it says of persons, dates, or of where its bounds come from, is not what its schema says")
     if schema.formula is not None and data.target != schema.formula.response:
         raise reject("its formula explains another column than it states")
     if data.target is not None:

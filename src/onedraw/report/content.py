@@ -219,6 +219,9 @@ def warnings_of(
          "same records may add to it unnoticed.", grave=False)),
         (bool(data.inferred_from), Warned("The schema was inferred", f"Its ranges and levels were read off {data.inferred_from}, "
          "which must be public. If it is not, the promise does not hold.", grave=False)),
+        *((True, Warned("Some bounds were estimated from the records", f"Those of {', '.join(bounds.columns)} come from a private "
+         f"release at ε = {bounds.epsilon:.6g}, entry {bounds.entry[:12]}… of the ledger. Its charge stands beside this one.",
+         grave=False)) for bounds in [data.private_bounds] if bounds is not None),
     ]  # fmt: skip
     return [warning for holds, warning in warnings if holds]
 
@@ -293,7 +296,8 @@ def how_made(certificate: Certificate, plan: Plan) -> list[tuple[str, str]]:
     engine = certificate.data.engine
     if engine is not None:  # where compiled code read the records, in certificates that say so
         parts = f" {engine.version}, {engine.parts} parts" if engine.digest else ""
-        device = f", on {engine.device} ({engine.platform}), JAX {engine.jax}" if engine.device else ""
+        library = f"JAX {engine.jax}" if engine.jax else "NumPy"
+        device = f", on {engine.device} ({engine.platform}), {library}" if engine.device else ""
         facts.append(("Computed in", f"{engine.name}{parts}{device}"))
     return [(name, shortened(value)) for name, value in facts]
 

@@ -14,6 +14,7 @@ def declared_columns(planned: Any) -> list[dict[str, str]]:
     declared: dict[str, Callable[[Any], str]] = {
         "number": lambda column: f"{shown(column.lower)} to {shown(column.upper)}",
         "count": lambda column: f"0 to {shown(column.cap)}",
+        "date": lambda column: ", ".join(f"{name} {value}" for name, value in column.stated.items()),
     }
     return [
         {

@@ -7,7 +7,7 @@ phone. Every number passes through `Markup.format`, which escapes; colours are c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
@@ -17,6 +17,9 @@ from markupsafe import Markup
 from onedraw.privacy import Attacker
 from onedraw.release import Estimate
 from onedraw.release.evaluations import Curve
+
+Write = Callable[[float], str]
+"""How numbers on an axis are written where they are dates."""
 
 ROW_HEIGHT = 26
 OWN_SCALES = 8.0
@@ -113,12 +116,12 @@ class Plot:
     axis: Markup | None
 
 
-def single_plot(row: Row, *, limits: tuple[float, float] | None, percent: bool) -> Plot:
+def single_plot(row: Row, *, limits: tuple[float, float] | None, percent: bool, write: Write | None = None) -> Plot:
     """One number on the range declared for it, or on a scale of its own size."""
     ends = row.ends if all(map(math.isfinite, row.ends)) else (0.0, 1.0)
     inside = limits is not None and limits[0] <= ends[0] and ends[1] <= limits[1]
     scale = Scale(*limits) if limits is not None and inside else _common_scale([row], around_zero=False)
-    return Plot([_strip(row, scale, scale.ticks, zero=False, track=True)], _axis(scale, percent=percent))
+    return Plot([_strip(row, scale, scale.ticks, zero=False, track=True)], _axis(scale, percent=percent, write=write))
 
 
 def interval_plot(rows: Sequence[Row], *, alike: bool = False) -> Plot:
@@ -152,10 +155,10 @@ def share_plot(rows: Sequence[Row], *, percent: bool = True) -> Plot:
     return Plot(pictures, _axis(scale, percent=percent))
 
 
-def quantile_plot(rows: Sequence[Row]) -> Plot:
+def quantile_plot(rows: Sequence[Row], *, write: Write | None = None) -> Plot:
     """Dots with intervals on one axis that need not show zero."""
     scale = _common_scale(rows, around_zero=False)
-    return Plot([_strip(row, scale, scale.ticks, zero=False) for row in rows], _axis(scale))
+    return Plot([_strip(row, scale, scale.ticks, zero=False) for row in rows], _axis(scale, write=write))
 
 
 def box_plot(rows: Sequence[Row]) -> Markup | None:
@@ -316,13 +319,14 @@ def _interval(row: Row, scale: Scale) -> Markup:
     return Markup("").join([*parts, *(line.format(scale.at(value)) for value in row.draws)])
 
 
-def _axis(scale: Scale, *, percent: bool = False) -> Markup:
+def _axis(scale: Scale, *, percent: bool = False, write: Write | None = None) -> Markup:
     words = []
-    for tick in scale.ticks:
+    for tick in scale.ticks if write is None else scale.ticks[::2]:  # dates are long
         place = scale.at(tick)
         anchor = "start" if place < 6 else "end" if place > 94 else "middle"
         value = 0.0 if abs(tick) < 1e-12 * (scale.high - scale.low) else tick
-        words.append((place, anchor, (f"{100 * tick:g} %" if percent else f"{value:.6g}").replace("-", "−")))
+        number = (f"{100 * tick:g} %" if percent else f"{value:.6g}").replace("-", "−")
+        words.append((place, anchor, number if write is None else write(tick)))
     return _below(words)
 
 

@@ -15,7 +15,8 @@ from onedraw.models.tables.scores import ClassifierScores, RegressorScores
 from onedraw.plain_text import brief, percent, points, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
-from onedraw.release.estimates import Joint, estimates_of, note_of, p_words, readable_draws, values_of
+from onedraw.release.dates import scales_of
+from onedraw.release.estimates import IN_DAYS, Joint, estimates_of, note_of, p_words, readable_draws, values_of
 
 from . import pictures
 from .pictures import Row
@@ -56,9 +57,16 @@ def results_of(
     kept = [index for index in kept if form != "groups" or not rows[index].name.endswith(": records")]
     kept = kept or list(range(len(rows)))
     drawn, across = on_one_axis([rows[index] for index in kept], form, certificate.draw.names, model)
-    plot = plot_of(drawn, form, model, alike=across)
+    scales = scales_of(certificate, plan)
+    dated = [scales[row.name].write for row in drawn if row.name in scales]
+    plot = plot_of(drawn, form, model, alike=across, write=dated[0] if len(dated) == len(drawn) else None)
     ratios = Ratios.of(certificate, model, interval=table is not None)
-    words = [row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios) for row in rows]
+    words = [
+        row_words(row, write=scales[row.name].write, ratios=ratios, errors=brief)
+        if row.name in scales
+        else row_words(row, write=WRITTEN[model.unit(row.name)], ratios=ratios)
+        for row in rows
+    ]
     of_fit = fit_words(certificate, plan, fitted if fitted is not None and fitted.estimand else None, words)
     return {
         "form": form,
@@ -95,7 +103,9 @@ def fit_words(
     is known without an interval too and is written into the rows."""
     if fitted is None:
         note = note_of(certificate, plan)
-        return {"estimand": "", "about": [note] if note else [], "refused": "", "least": False, "commonest": None}
+        about = [note] if note else []
+        about += [IN_DAYS] if scales_of(certificate, plan) else []
+        return {"estimand": "", "about": about, "refused": "", "least": False, "commonest": None}
     for place, row in enumerate(rows):
         row["privacy"] = fitted.privacy_words(place, brief)
     return {
@@ -169,16 +179,18 @@ def on_one_axis(rows: list[Row], form: str, names: list[str], model: Model) -> t
     return [row.times(widths[row.name]) for row in rows], True
 
 
-def plot_of(rows: list[Row], form: str, model: Model, *, alike: bool) -> pictures.Plot:
+def plot_of(
+    rows: list[Row], form: str, model: Model, *, alike: bool, write: pictures.Write | None = None
+) -> pictures.Plot:
     if form == "cross":
         return pictures.Plot([Markup("")] * len(rows), None)
     if form in ("shares", "bars"):
         return pictures.share_plot(rows, percent=form == "shares")
     if form in ("quantiles", "groups"):
-        return pictures.quantile_plot(rows)
+        return pictures.quantile_plot(rows, write=write)
     if form == "single":
         share = model.unit(rows[0].name) == "share"
-        return pictures.single_plot(rows[0], limits=model.public_range, percent=share)
+        return pictures.single_plot(rows[0], limits=model.public_range, percent=share, write=write)
     return pictures.interval_plot(rows, alike=alike)  # effects across whole ranges compare, however small one is
 
 
@@ -186,8 +198,12 @@ def is_intercept(name: str) -> bool:
     return name == "intercept" or name.endswith(": intercept")
 
 
-def row_words(row: Row, *, write: Callable[[float], str], ratios: Ratios | None) -> dict[str, Any]:
-    interval, errors = row.interval, brief if write is whole else write
+def row_words(
+    row: Row, *, write: Callable[[float], str], ratios: Ratios | None, errors: Callable[[float], str] | None = None
+) -> dict[str, Any]:
+    """The numbers of a row as text; ``errors`` writes standard errors, which have another unit where the number is a date."""
+    interval = row.interval
+    errors = errors or (brief if write is whole else write)
     return {
         "name": row.name,
         "value": write(row.value),
@@ -195,7 +211,7 @@ def row_words(row: Row, *, write: Callable[[float], str], ratios: Ratios | None)
         "sampling": None if not math.isfinite(row.sampling_sd) else errors(row.sampling_sd),
         "privacy": None if not math.isfinite(row.privacy_sd) else errors(row.privacy_sd),
         "allowance": None if not math.isfinite(row.allowance) else errors(row.allowance),
-        "error": None if not math.isfinite(row.p_value) else write(math.hypot(row.sampling_sd, row.privacy_sd)),
+        "error": None if not math.isfinite(row.p_value) else errors(math.hypot(row.sampling_sd, row.privacy_sd)),
         "p": None if not math.isfinite(row.p_value) else p_words(row.p_value),
         "ratio": ("", "") if ratios is None else ratios.words(row),
     }

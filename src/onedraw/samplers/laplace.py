@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize
 
 from onedraw.arrays import Array
 from onedraw.errors import ExactnessRefused
@@ -193,6 +192,8 @@ def _descended(kernel: Any, starts: Any, location: Any, scale: Any, arguments: A
 
     best, lowest = np.asarray(location), np.inf
     for start in starts:
+        from scipy import optimize
+
         found = optimize.minimize(
             objective, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": MOST_DESCENT}
         )

@@ -19,7 +19,6 @@ and the drawing of random numbers, are not: constant work is not constant time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -121,11 +120,3 @@ def tries_for(successes: int, acceptance: float, gamma: float) -> int:
 def pair_delta(epsilon: float, delta: float, gamma: float) -> float:
     """δ of a draw together with its work, at the draw's ε: δ + (1 + e^ε)γ₂, rounded up."""
     return min(1.0, up(delta + total_variation_delta(epsilon, gamma))) if gamma else delta
-
-
-# ── how much work gives away without it ──────────────────────────────────────────────────────────────────────────────
-
-
-def tries_ratio(acceptance: float, other: float, tries: int) -> float:
-    """P(more than so many tries) under ``other`` over that under ``acceptance``: ((1 − a')/(1 − a))^t, unbounded unless a' = a."""
-    return math.exp(tries * (math.log1p(-other) - math.log1p(-acceptance)))

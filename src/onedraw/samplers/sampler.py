@@ -97,6 +97,13 @@ class Sampler(Stored, key="name", noun="sampler", refuses=CertificateRejected):
         draws under the same randomness. An algorithm of always as many steps has nothing to pad."""
         return self.run(target, randomness, size=size)
 
+    def adds_in_numpy(self, plan: Plan) -> bool:
+        """Return whether NumPy makes the sums over the records in place of JAX, if they are read in this process.
+
+        Public numbers alone may decide: the plan, and neither the records nor what is loaded already.
+        """
+        return False
+
     def entropy(self, plan: Plan) -> str:
         """What its variates are made of, in a certificate's words; of a run without a seed."""
         return OPERATING_SYSTEM

@@ -12,7 +12,9 @@ from scipy import optimize, special, stats
 
 import onedraw as od
 from onedraw.methods.fit.result import StepsResult
-from onedraw.methods.fit.steps import Curvature
+from onedraw.methods.fit.scores import Score
+from onedraw.methods.fit.steps import Curvature, _shares_left
+from onedraw.models.normal_estimates import Reason, Refusal
 
 from .cases import KINDS, TRUTH, plan_of, run, table_of
 
@@ -159,6 +161,62 @@ def table_with_a_rare_level(seed: int, n: int = 8000) -> tuple[np.ndarray, np.nd
 def rare_errors() -> np.ndarray:
     plan = plan_of("count", 8000, od.ApproxDP(20.0, 1e-6))
     return np.array([run(plan, table_with_a_rare_level(seed), seed).estimate[1] - 1.0 for seed in range(4)])
+
+
+def far_table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Simulate odds that fall steeply along a column with a long tail: records far out say nothing, and most are near its lower end."""
+    rng = np.random.default_rng(seed)
+    far = np.minimum(rng.lognormal(-6.2, 1.8, n), 1.0)
+    X = np.column_stack([2.0 * far - 1.0, rng.uniform(-1, 1, n)])
+    return X, (rng.uniform(size=n) < special.expit(0.5 * X[:, 1] - 1.2 - 150.0 * far)).astype(int)
+
+
+def test_steps_that_are_still_on_their_way_give_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, table = plan_of("label", 20_000, LARGE), far_table(20_000, 0)
+    result = run(plan, table)
+    assert result.given.tolist() == [False, True, False]
+    refusals = result.refusals
+    assert refusals[1] is None
+    assert refusals[0] == refusals[2] == Refusal(Reason.UNSETTLED, (0,))
+    monkeypatch.setattr("onedraw.methods.fit.result.LARGEST_WAY", math.inf)
+    off = (replace(result).estimate[0] + 75.0) / replace(result).standard_errors[0]
+    assert off > 3.0, "an interval here would miss"
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.1, 0.4, 0.9])
+def test_way_left_is_that_of_steps_without_noise(rate: float) -> None:
+    """Steps that leave 1 − rate of the way each, averaged as the program does."""
+    theta = (1.0 - rate) ** np.arange(43.0)  # the solution is 0
+    early, damping = theta[4:12].mean(), 2.5
+    late = theta[12:42].mean() + (damping - 1.0) * (theta[42] - theta[12]) / 30.0
+    left = _shares_left(np.array([rate]), damping)[0] * (late - early)
+    assert left == pytest.approx(-late if late > 0.0 else 0.0, abs=1e-12)
+
+
+def test_squares_that_are_shortened_along_a_rare_level_do_not_shorten_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A column that 5 % of the records have: their squared scores are shortened, their information is not."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([np.where(rng.uniform(size=20_000) < 0.05, 1.0, -1.0), rng.uniform(-1, 1, 20_000)])
+    chance = special.expit(0.3 * X[:, 0] - 1.0)
+    Z = np.column_stack([X, np.ones(len(X))])
+    plain = np.sqrt(np.diag(np.linalg.inv((Z * (chance * (1.0 - chance))[:, None]).T @ Z)))
+    plan = plan_of("label", 20_000, od.ApproxDP(10.0, 1e-6))
+    result = run(plan, (X, (rng.uniform(size=20_000) < chance).astype(int)))
+    raised = result.errors[0]
+    assert (raised > 0.9 * plain).all()
+    monkeypatch.setattr(Score, "variance_follows", False)
+    assert replace(result).errors[0][0] < 0.85 * raised[0]
+
+
+def test_counts_that_scatter_less_than_poisson_ones_keep_their_short_intervals() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (20_000, 2))
+    y = (1.0 + (rng.uniform(size=20_000) < 0.5)).astype(float)  # mean 1.5, variance 0.25
+    sampling = run(plan_of("count", 20_000, od.ApproxDP(10.0, 1e-6)), (X, y)).errors[0]
+    poisson = np.array([3.0, 3.0, 1.0]) ** 0.5 / math.sqrt(1.5 * 20_000)
+    assert (sampling < 0.7 * poisson).all()
 
 
 def test_steps_do_not_jump_across_the_solution_along_a_rare_level(monkeypatch: pytest.MonkeyPatch) -> None:

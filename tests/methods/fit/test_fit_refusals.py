@@ -168,6 +168,9 @@ NAMES = ["age", "weight", "ward=b", "ward=c", "intercept"]
          "ward=b, ward=c and intercept: few records (about 0.4 %) have the base level, which ward=b and ward=c are "
          "compared with. Compare with a common level: declare one first, name it in the formula, or read "
          "summary(base='commonest')."),
+        (["age", "intercept"], Refusal(Reason.UNSETTLED, (0,)),
+         "age and intercept: the steps did not converge along age, on which the others depend. Narrow its declared bounds, or take "
+         "its logarithm."),
         (["age"], Refusal(), "age: the noise at this n and ε hides how the records vary along the columns. Use a larger ε, "
          "more records or fewer columns."),
     ],

@@ -28,6 +28,7 @@ from onedraw.methods.fit.sums import (  # fmt: skip
     ScoreCovariance,
     StepRows,
 )
+from onedraw.models.compute import arithmetic
 from onedraw.models.moments.measured import ColumnSums, Layout, MomentColumns, SecondMoments, cut
 from onedraw.models.sums.exact_sums import MEAN_BITS, gram_steps, held
 
@@ -181,6 +182,20 @@ def test_shares_keep_their_norms_at_absurd_coordinates(kind: str) -> None:
     assert departures(np.random.default_rng(6), kind, 24, odd=True, layouts=layouts) == []
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", [False, True])
+@pytest.mark.parametrize("kind", [*KINDS, *MORE])
+def test_shares_keep_their_norms_in_numpy_without_a_warning(kind: str, odd: bool) -> None:
+    with arithmetic(in_numpy=True):
+        assert departures(np.random.default_rng(7), kind, 48, odd=odd) == []
+
+
+def test_share_of_twice_the_norm_is_found_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "cut", lambda rows, radius, axis=1: 2.0 * cut(rows, radius, axis))
+    with arithmetic(in_numpy=True):
+        assert "ClippedScores is too long" in departures(np.random.default_rng(7), "number", 16, odd=False)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_mean_moves_by_the_diameter_of_its_box(layout: Layout) -> None:
     rng, steps = np.random.default_rng(7), 2.0**MEAN_BITS
@@ -213,7 +228,13 @@ def test_neighbors_of_k_records_move_a_sum_k_times_as_far() -> None:
         assert moved > (0.9 * k * 2 * 2.0 * fine) ** 2
 
 
-def test_sums_do_not_depend_on_order_or_partition() -> None:
+@pytest.mark.parametrize("in_numpy", [False, True])
+def test_sums_do_not_depend_on_order_or_partition(in_numpy: bool) -> None:
+    with arithmetic(in_numpy=in_numpy):
+        check_order_and_partition()
+
+
+def check_order_and_partition() -> None:
     rng, layout, score = np.random.default_rng(9), LAYOUTS[0], score_of(model_of("count"))
     at, X, y = published(rng, layout, False), rng.uniform(-1, 1, (500, 3)), rng.integers(0, 9, 500).astype(float)
 

@@ -12,6 +12,8 @@ Noise on squares about a released mean is a law in two stages. All other records
 high end. Where the noisy sum is no larger than that of the low end alone, the center is the low end itself and the
 squares are farthest apart; all other outcomes of the first stage are kept without their squares, which hides information.
 
+Magnitudes of several columns are one such table: the worst record has another magnitude in every column.
+
 Evaluations are such tables too: counts of class by score, where the worst record leaves one cell for another; or sums
 of responses and squared errors, where it moves the response from an end of its range to where 2|Δv| + 3|Δv²| is largest
 (Laplace), or to the other end (Gaussian), and its error from none to the largest.
@@ -34,7 +36,7 @@ from onedraw.audit.cases.laws import normal_cells
 from onedraw.methods.added_noise import AddedNoise, CenteredNoise
 from onedraw.methods.base import calibrate
 from onedraw.methods.catalog import cases_of
-from onedraw.models import CategoryTable, Grouped, NumberTable
+from onedraw.models import CategoryTable, Grouped, MagnitudeTable, NumberTable
 from onedraw.models.tables.category_table import LARGEST
 from onedraw.models.tables.scores import ClassifierScores, Judged, RegressorScores
 from onedraw.plans import Plan
@@ -185,6 +187,8 @@ def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
         return _centered_case(plan, label=label)
     if isinstance(table, ClassifierScores | RegressorScores):
         return _score_case(plan, label=label)
+    if isinstance(table, MagnitudeTable):
+        return _magnitude_case(plan, label=label)
     told = label or (f"{table.show} by {' and '.join(table.by)}" if table.by else table.show)
     start, end = _worst_records(plan)
     # the others take turns, so that no count is at its end
@@ -281,6 +285,24 @@ class ScoreCase(NoiseCase):
         return cells.reshape(-1)
 
 
+class MagnitudeCase(NoiseCase):
+    """Records are rows of numbers: one unit for the power of two that each is next below."""
+
+    def share(self, data: Any) -> Array:
+        units = np.zeros((len(self.plan.model.names), 104))
+        for column, value in enumerate(np.asarray(data)[-1]):
+            power = min(max(math.ceil(math.log2(abs(value))), -10), 40) if value else 0
+            units[column, 51 if not value else 62 + power if value > 0 else 40 - power] = 1.0
+        return units.reshape(-1)
+
+
+def _magnitude_case(plan: Plan, *, label: str) -> MagnitudeCase:
+    """The case of any plan of magnitudes: a record that is small in every column, and one that is large and negative."""
+    columns = len(plan.model.names)
+    first, second = (np.array([[0.0] * columns] * (plan.n - 1) + [[value] * columns]) for value in (0.3, -1e6))
+    return MagnitudeCase(plan, (Pair("one record with another magnitude in every column", first, second),), ATTAINED, True, label or "magnitudes")  # fmt: skip
+
+
 def _score_case(plan: Plan, *, label: str) -> ScoreCase:
     """The case of any plan of an evaluation."""
     table = plan.model
@@ -303,10 +325,8 @@ TABLES = {
     "histogram": CategoryTable(("a", "b", "c"), show="shares"),
     "count": CategoryTable(("a", "b", "c")),
     "cross-table": CategoryTable(("no", "yes"), by=("group",), groups=(("x", "y", "z"),)),
-    "mean": NumberTable(0.0, 1.0),
-    "sum": NumberTable(0.0, 1.0, show="sum"),
-    "variance": NumberTable(0.0, 1.0, show="variance"),
-    "rate": NumberTable(0.0, 2.0, show="rate"),
+    **{show: NumberTable(0.0, 1.0 if show != "rate" else 2.0, show=show) for show in NumberTable.shown},
+    "magnitudes": MagnitudeTable(("a", "b")),
     "mean-skip": NumberTable(0.0, 1.0, missing="skip"),
     "histogram-skip": CategoryTable(("a", "b", "c"), show="shares", missing="skip"),
     "mean-by-group-skip": NumberTable(0.0, 1.0, missing="skip", by=("group",), groups=(("x", "y"),)),

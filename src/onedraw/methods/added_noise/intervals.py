@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.methods.added_noise.mechanism import noisy_apart, noisy_sums
@@ -37,6 +37,7 @@ from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.conjugate.family import binomial
 from onedraw.models.tables.table import STEPS
 from onedraw.plans import Plan
+from onedraw.privacy.numbers import crossing
 
 Ends = tuple[float, float, float, float]
 """Low, high, and the standard errors from sampling and from the noise."""
@@ -194,7 +195,7 @@ def _root(increasing: Callable[[float], float]) -> float:
     """Where in [0, 1] an increasing function changes its sign; an end, if it does not."""
     if increasing(0.0) >= 0.0:
         return 0.0
-    return 1.0 if increasing(1.0) <= 0.0 else float(optimize.brentq(increasing, 0.0, 1.0, xtol=1e-12))
+    return 1.0 if increasing(1.0) <= 0.0 else crossing(increasing, 0.0, 1.0, precision=1e-12)
 
 
 def _share_of_many(count: NoisyCount, size: float, law: NoiseLaw, level: float) -> Ends:
@@ -396,7 +397,7 @@ def _inverted(
         outer = inner - sign * GRID[1]
         if not 0.0 <= outer <= 1.0:
             return inner
-        return float(optimize.brentq(refused, min(inner, outer), max(inner, outer), args=(sign,), xtol=1e-10))
+        return crossing(lambda p: refused(p, sign), min(inner, outer), max(inner, outer), precision=1e-10)
 
     low, high = end(1.0), end(-1.0)
     sampling, factors = error(min(max(share, 0.0), 1.0))

@@ -206,6 +206,12 @@ class AddedNoise(NoiseOnSums):
         scale = plan.parameters["scale"] / plan.parameters["refinement"]
         return np.asarray(laplace_steps(scale, math.prod(shape), generator).reshape(shape), dtype=np.float64)
 
+    def noise_quantile(self, plan: Plan, level: float, terms: int = 1) -> float:
+        """Return q with P(|Z| ≤ q) = ``level``, Z the noise of so many sums of weight 1 together."""
+        from .noise_law import law_of  # which only statements about the noise need
+
+        return law_of(plan).quantile(level, [1.0] * terms, 0.0)
+
     def expected_error(self, plan: Plan, *, effect: float | None = None, noise: float | None = None) -> Expectation:
         added, sampling = self.expected_noise(plan), plan.model.sampling_error(plan.n)
         return Expectation(math.hypot(added, sampling), sampling, 0.0)

@@ -14,10 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from onedraw.arrays import Array
 from onedraw.plans import Plan
+from onedraw.privacy.numbers import crossing
 
 APART = 1e-3
 """Relative distance of two Laplace scales below which the partial fractions would lose digits."""
@@ -73,7 +74,7 @@ class NoiseLaw:
             return -float(special.ndtri(tail)) * normal
         spread = math.hypot(normal, *(math.sqrt(2.0) * scale for scale in kept))
         high = spread * max(4.0, -2.0 * math.log(tail))
-        return float(optimize.brentq(lambda x: _tail(x, kept, normal) - tail, 0.0, high, xtol=1e-12 * high))
+        return crossing(lambda x: float(_tail(x, kept, normal)) - tail, 0.0, high, precision=1e-12 * high)
 
     def _parts(self, factors: Sequence[float], sampling: float) -> tuple[list[float], float]:
         """The scales of the Laplace variates that are kept as such, and the deviation of all else, which counts as normal."""

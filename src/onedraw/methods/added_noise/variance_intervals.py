@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from onedraw.arrays import Array
 from onedraw.methods.added_noise.intervals import edgeworth
@@ -32,6 +31,7 @@ from onedraw.models.conjugate.family import binomial
 from onedraw.models.tables.centered_squares import NEAR, Squares, square_noise
 from onedraw.models.tables.table import STEPS
 from onedraw.plans import Plan
+from onedraw.privacy.numbers import crossing
 
 WEIGHTS = np.linspace(0.0, 1.0, 9)
 """Weights of the far part that a lower end may use."""
@@ -129,4 +129,4 @@ class _SquareTest:
             return 0.0
         if rising(1.0) <= 0.0:
             return 1.0
-        return float(optimize.brentq(rising, 0.0, 1.0, xtol=SMALLEST))
+        return crossing(rising, 0.0, 1.0, precision=SMALLEST)

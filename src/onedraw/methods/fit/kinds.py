@@ -53,11 +53,12 @@ class Constants:
     information_share: float
     """For the information, which for least squares follows from the moments."""
     count_share: float = 0.0
-    """For the count of scores longer than twice the bound. Scores of labels and quantiles are bounded themselves, so that few
-    records far out cannot make them long: what shortening leaves is covered by the allowance (`result`). Of a line the count's noise,
-    1/(μ√share), is to be less than the 2√p/μ scores that tails falling with the square of the length leave beyond twice the bound
-    (sizes.py): a share of 1/(4p), a tenth for two columns and an intercept. At 0.04 lines that few records decide were named in three
-    quarters of the samples of such tables for deriving, and the samples that were not named had intervals that did not hold."""
+    """For the count of scores longer than twice the bound. Of a line the count's noise, 1/(μ√share), is to be less than the 2√p/μ scores
+    that tails falling with the square of the length leave beyond twice the bound (sizes.py): a share of 1/(4p), a tenth for two columns and
+    an intercept. At 0.04 lines that few records decide were named in three quarters of the samples of such tables for deriving, and the
+    samples that were not named had intervals that did not hold. Quantiles have no count, since their scores are bounded. Two classes have
+    none because it was tried: a share of 0.04 named 2 of 13 slopes of tables for deriving whose intervals do not hold, and with them a
+    ninth to a seventh of all samples, nearly all of which hold (benchmarks/results/regression_naming.md)."""
     longest_covariance: float = 9.0
     """Length over √p at most to which scores are shortened before they are squared. Beyond 9 the noise grows faster than what is
     still cut; scores that are bounded themselves are rarely longer than √1.5."""

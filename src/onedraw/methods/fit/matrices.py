@@ -9,6 +9,10 @@ from onedraw.arrays import Array
 HALF = 0.5
 """Share of what is expected to which a hidden direction is raised at most."""
 
+ROOM = 2.0
+"""Deviations of its noise by which a direction must fall short of that share to be taken for one with less. At none no direction
+would be raised whose noise is below that share, and a tenth of the intervals of tables for deriving would be lost that hold."""
+
 
 def draw_towards(measured: Array, towards: Array, noise: float) -> Array:
     """Return a noisy matrix drawn towards another one, by as much of their difference as noise explains.
@@ -36,15 +40,29 @@ def raise_eigenvalues(matrix: Array, least: float) -> Array:
 
 
 def raise_hidden(matrix: Array, expected: Array, noise: float) -> Array:
-    """Return a noisy matrix that is along no direction smaller than noise can tell, nor than half of another one if that is less.
+    """Return a noisy matrix, raised along directions in which noise could hide that it is half of what is expected.
 
-    Directions are those in which the other matrix is the identity. Along each the matrix is raised to one deviation of its own noise:
-    a smaller value cannot be told from that one, and the inverse of a small noisy number is mostly noise. Where noise exceeds half of
-    what is expected, it hides how much smaller the truth is, and half is what it is raised to.
+    Directions are those in which ``expected`` is the identity. A direction is raised if `ROOM` deviations of its noise would reach half
+    of what is expected: to one deviation, since a smaller value cannot be told from that one, and to half of what is expected at most.
+    Any other direction is left as it is, because noise does not explain how small the matrix is there: most of what was expected is
+    missing, and a raised value would promise information that the records do not have.
     """
-    values, axes = np.linalg.eigh(expected)
-    there, back = (axes / np.sqrt(values)) @ axes.T, (axes * np.sqrt(values)) @ axes.T
-    values, axes = np.linalg.eigh(there @ matrix @ there)
-    turned = there @ axes
+    to_unit, from_unit = _unit_roots(expected)
+    values, axes = np.linalg.eigh(to_unit @ matrix @ to_unit)
+    turned = to_unit @ axes
     deviations = noise * np.einsum("ij,ij->j", turned, turned)
-    return np.asarray(back @ (axes * np.maximum(values, np.minimum(deviations, HALF))) @ axes.T @ back)
+    raised = np.maximum(values, np.minimum(deviations, HALF))
+    values = np.where(values + ROOM * deviations >= HALF, raised, values)
+    return np.asarray(from_unit @ (axes * values) @ axes.T @ from_unit)
+
+
+def raise_to(matrix: Array, least: Array) -> Array:
+    """Return the matrix, raised so that it is along no direction smaller than ``least``, which is positive definite."""
+    to_unit, from_unit = _unit_roots(least)
+    return np.asarray(from_unit @ raise_eigenvalues(to_unit @ matrix @ to_unit, 1.0) @ from_unit)
+
+
+def _unit_roots(matrix: Array) -> tuple[Array, Array]:
+    """Return the symmetric roots of a positive matrix's inverse and of the matrix."""
+    values, axes = np.linalg.eigh(matrix)
+    return np.asarray((axes / np.sqrt(values)) @ axes.T), np.asarray((axes * np.sqrt(values)) @ axes.T)

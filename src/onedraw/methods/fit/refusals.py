@@ -87,16 +87,31 @@ def refusals_of(result: StepsResult) -> tuple[Refusal | None, ...]:
     parts, factors = parts_of(result), factors_of(result)
     width = result.problem.layout.width
     found = {int(k): explained(result, first, int(k) % width) for k in set(parts[~result.given].argmax(axis=1))}
+    unsettled = unsettled_of(result, first)
     told = zip(result.given, result.privacy_is_known, parts, factors, strict=True)
     merged = np.append(result.where.merged, np.zeros(int(result.problem.layout.intercept), dtype=bool))
     return tuple(
         None
         if given
+        else unsettled[place]
+        if place in unsettled
         else replace(found[int(along.argmax())], factor=float(factor))
         if varies
         else Refusal(Reason.MERGED if merged[place % len(merged)] else Reason.CONSTANT)
         for place, (given, varies, along, factor) in enumerate(told)
     )
+
+
+def unsettled_of(result: StepsResult, first: First) -> dict[int, Refusal]:
+    """Return the reason for each coefficient that is refused for the way that steps have left alone."""
+    if result.problem.score.continuous or not result.informed:
+        return {}
+    alone = result.privacy_is_known & ~result.settled & (parts_of(result).sum(axis=1) <= LARGEST_PRIOR)
+    left, width = np.abs(result.change * result.way_left), result.problem.layout.width
+    return {
+        int(place): Refusal(Reason.UNSETTLED, causes_of(result, first, int(left[place].argmax()) % width))
+        for place in np.flatnonzero(alone)
+    }
 
 
 def parts_of(result: StepsResult, quieter: float = 1.0) -> Array:

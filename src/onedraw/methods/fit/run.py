@@ -18,7 +18,7 @@ from onedraw.data.person_sums import ByPerson, passes_by_person, sum_by_person
 from onedraw.data.sums import check_room
 from onedraw.methods.noisy_moments import MEAN_STEPS, count_known, measure_mean, measure_moments
 from onedraw.models.moments.measured import SecondMoments
-from onedraw.models.sums.exact_sums import SummedTarget, gram_steps, vector_steps
+from onedraw.models.sums.exact_sums import MOST_NUMPY_VALUES, SummedTarget, gram_steps, vector_steps
 from onedraw.plans import Plan
 from onedraw.samplers.noise import GaussianSampler, Noise
 from onedraw.samplers.padding import PASSES
@@ -94,6 +94,10 @@ class FitBySteps(GaussianSampler):
     def passes(self, plan: Plan) -> int:
         """Return the passes over the records, the same for every data set."""
         return passes_of(plan.mechanism.problem(plan))
+
+    def adds_in_numpy(self, plan: Plan) -> bool:
+        """Return whether the records are few enough for NumPy."""
+        return plan.n * plan.mechanism.problem(plan).layout.width <= MOST_NUMPY_VALUES
 
     def run(self, target: StepsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         published = Stages(target, Noise(randomness, pure=False)).run()

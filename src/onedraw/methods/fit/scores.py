@@ -227,6 +227,16 @@ class Score:
         return self.continuous
 
     @property
+    def likelihood(self) -> bool:
+        """Return whether it is the score of a likelihood that is not linear in the coefficients."""
+        return self.kind in ("label", "count", "classes") and not self.fixed
+
+    @property
+    def variance_follows(self) -> bool:
+        """Return whether a response's variance follows from its mean: that of a class does, and counts may scatter more or less."""
+        return self.likelihood and self.kind != "count"
+
+    @property
     def quadratic(self) -> bool:
         """Return whether the score itself is linear in the coefficients."""
         return self.kind == "number" and not self.robust

@@ -16,6 +16,9 @@ that over all M steps
 
 and adding (a − 1)·(last θ − first θ)/M takes the last term away. For scores that are not linear in θ this is done, with a at most
 `LARGEST_CORRECTION`: where noise asks for a larger one, staying near the start is what keeps the error small.
+
+**Steps that do not arrive.** Where H is a small part of Ĥ, PH is small and the average is still on its way. How far is left follows from
+the published averages and the measured information (`way_left`).
 """
 
 from __future__ import annotations
@@ -45,6 +48,9 @@ LARGEST_CORRECTION = 5.0
 
 SEEN = 3.0
 """Deviations of its noise by which the change of a sum must exceed what Ĥ explains before Ĥ is raised."""
+
+LEAST_RATE = 1e-3
+"""Rate of contraction at least: steps this slow leave all of the way."""
 
 LEAST_INFORMATION = 0.1
 """Eigenvalues of Ĥ are raised to this share of its mean."""
@@ -105,9 +111,7 @@ def _series(
     problem: StepsProblem, where: Where, gradient: Gradient, theta: Array, bound: float, noise: float, steps: int, skipped: int,
     curve: Curvature,
 ) -> tuple[Array, Array]:  # fmt: skip
-    usual = problem.n * problem.score.information
-    wander = problem.size * problem.loss * (noise / usual) ** 2 / (2.0 * WANDER**2)
-    damping = min(max(problem.score.constants.damping, wander), steps / 2.0)
+    damping = _damping(problem, noise, steps)
     average, first = np.zeros(problem.size), theta
     information, last = np.zeros((problem.size, problem.size)), None
     for number in range(steps):
@@ -122,6 +126,37 @@ def _series(
     if not problem.score.quadratic and skipped == 0:
         average = average + (min(damping, LARGEST_CORRECTION) - 1.0) * (theta - first) / steps
     return theta, average
+
+
+def _damping(problem: StepsProblem, noise: float, steps: int) -> float:
+    """Return a."""
+    usual = problem.n * problem.score.information
+    wander = problem.size * problem.loss * (noise / usual) ** 2 / (2.0 * WANDER**2)
+    return min(max(problem.score.constants.damping, wander), steps / 2.0)
+
+
+def way_left(problem: StepsProblem, where: Where, path: Path, information: Array) -> Array:
+    """Return what lies between the average of the steps and the solution, if the measured information is right.
+
+    Along an eigenvector of PH with value r every step leaves 1 − r of the way to the solution. So the averages of both series leave known
+    shares of the whole way, and what lies between the averages gives the way itself. The early steps shorten more and their average is
+    noisy, but along directions that contract fast, hardly anything is left and this hardly counts.
+    """
+    curve = Curvature(np.zeros((problem.size, problem.size)), pull_of(problem, where))
+    expected, mean = _expected(problem, where, path.step, curve)
+    damping = _damping(problem, problem.sizes.step_noise, STEPS)
+    rates, axes = np.linalg.eig(_step(expected, mean * where.doubt, damping) @ (information + curve.pull.precision))
+    shares = _shares_left(np.clip(rates.real, LEAST_RATE, 1.0), min(damping, LARGEST_CORRECTION))
+    moved = np.linalg.pinv(axes) @ (path.step - path.early)  # which exists for every matrix
+    return np.asarray((axes @ (shares * moved)).real)
+
+
+def _shares_left(rates: Array, damping: float) -> Array:
+    """Return what is left of the way after the average of the steps, over what lies between both averages."""
+    left = (1.0 - rates) ** np.arange(EARLY_STEPS + STEPS + 1)[:, None]
+    early, late = left[SKIPPED_STEPS:EARLY_STEPS].mean(axis=0), left[EARLY_STEPS:-1].mean(axis=0)
+    late = np.maximum(late - (damping - 1.0) * (left[EARLY_STEPS] - left[-1]) / STEPS, 0.0)
+    return np.asarray(late / (early - late + np.finfo(float).tiny))
 
 
 def _moved(problem: StepsProblem, where: Where, theta: Array, move: Array) -> Array:

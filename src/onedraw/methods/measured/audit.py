@@ -1,9 +1,8 @@
 """Draws in measured coordinates, attacked: see `staged`.
 
 For a draw by a convex loss the worst pair are two rows of norm r in opposite directions, both where their slopes are
-steepest, with a pull of the other records that keeps them there: then gradients differ by 2L·r, exact draws are two
-Gaussians, and the iterates of noisy gradients AR(1) processes of one variance. For one by a β-divergence a record
-changes the odds of a rare outcome by the whole range. `replay_measured` computes a second time what was handed to the
+steepest, with a pull of the other records that keeps them there: then gradients differ by 2L·r, and the iterates of
+noisy gradients are AR(1) processes of one variance. `replay_measured` computes a second time what was handed to the
 noise and what the inner sampler was given: rows in published coordinates with their weights, and the plan's numbers.
 """
 
@@ -14,15 +13,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from onedraw.audit.cases.case import Case, Pair, words
+from onedraw.audit.cases.case import Case, words
 from onedraw.audit.cases.declared import ROWS, measures_response
-from onedraw.audit.cases.laws import Law, rare_outcome
-from onedraw.audit.cases.losses import of_classes, slope_of
+from onedraw.audit.cases.losses import slope_of
 from onedraw.audit.cases.staged import EACH_STAGE, Moves, StagedCase, matrix, opposite_ends
-from onedraw.methods.beta_divergence import BetaDivergence
-from onedraw.methods.candidates import Candidates
 from onedraw.methods.catalog import cases_of
-from onedraw.methods.gibbs import Gibbs, NoisyGradient
+from onedraw.methods.gibbs import NoisyGradient
 from onedraw.methods.measured import Measured
 from onedraw.models import LogCoshRegression, Logistic
 from onedraw.plans import Plan
@@ -31,10 +27,6 @@ from onedraw.privacy import Promise
 from .replay import replay_measured
 
 AR1 = "an AR(1) process's last iterate shows what its path may, where records outweigh the prior; sums are shifted"
-LINEAR = (
-    "where losses are linear the posteriors are two Gaussians at the distance the rule allows, and sums are shifted"
-)
-RARE = "a rare outcome made as likely as its range allows attains it, up to the share it takes from the others"
 
 
 class MeasuredCase(StagedCase):
@@ -48,7 +40,7 @@ class MeasuredCase(StagedCase):
 
     @property
     def pure(self) -> bool:
-        return not self.planned["row_bound"]
+        return False
 
     def numbers(self, factor: float = 1.0) -> dict[str, float]:
         return {**super().numbers(factor), "draw_noise": 1.0}
@@ -57,51 +49,29 @@ class MeasuredCase(StagedCase):
         return tuple(replay_measured(self.plan))
 
     def moves(self, numbers: Mapping[str, float]) -> Moves:
-        mean = opposite_ends(self.plan, responses=not self.pure and measures_response(self.plan.model))
-        moments = matrix(numbers["moment_radius"] ** 2, mean[1], pure=self.pure)
-        sums: Moves = {"mean": mean, "moments": moments}
-        return sums if self.pure else {**sums, "draw": (self._shift(numbers), 1, None)}
-
-    def others(self, pair: Pair, numbers: Mapping[str, float]) -> list[Law]:
-        return [rare_outcome(self._range(numbers))] if self.pure else []
+        mean = opposite_ends(self.plan, responses=measures_response(self.plan.model))
+        moments = matrix(numbers["moment_radius"] ** 2, mean[1], pure=False)
+        return {"mean": mean, "moments": moments, "draw": (self._shift(numbers), 1, None)}
 
     def _shift(self, numbers: Mapping[str, float]) -> float:
         """The distance of the two draws in their common deviation: opposite rows, both where slopes are steepest."""
         precision = numbers["prior_deviation"] ** -2.0
         pull = numbers["weight"] * 2.0 * slope_of(self.plan.model).steepest * numbers["row_bound"]
-        if "steps" not in numbers:  # an exact draw: Gaussians of the prior's precision
-            return pull / math.sqrt(precision)
         step, steps = numbers["step_size"], int(numbers["steps"])
         kept = 1.0 - step * precision
         distance = step * pull * (1.0 - kept**steps) / (1.0 - kept)
         return float(distance) / math.sqrt(2.0 * step * (1.0 - kept ** (2 * steps)) / (1.0 - kept**2))
 
-    def _range(self, numbers: Mapping[str, float]) -> float:
-        """2wΔ of a β-divergence; of rounds of candidates Σ 2·W·2^−b."""
-        if "bits" in numbers:
-            widths = [numbers[f"width_{number}"] for number in range(1, int(numbers["rounds"]) + 1)]
-            planned = self.plan.parameters["weight"]
-            return float(2.0 * sum(widths) * 2.0 ** -numbers["bits"] * numbers["weight"] / planned)
-        power, model = numbers["beta"] - 1.0, self.plan.model
-        density = 1.0 if of_classes(model) else (2.0 * math.pi * model.likelihood.floor) ** -0.5
-        return float(2.0 * numbers["weight"] * density**power / power)
-
 
 def measured_case(plan: Plan, *, label: str = "") -> MeasuredCase:
     """The case of any plan in measured coordinates."""
-    of = plan.mechanism.of
-    if isinstance(of, NoisyGradient | Gibbs):
-        slope_of(plan.model)
-    reason = AR1 if isinstance(of, NoisyGradient) else LINEAR if isinstance(of, Gibbs) else RARE
-    return MeasuredCase(plan, EACH_STAGE, reason, True, label)
+    slope_of(plan.model)
+    return MeasuredCase(plan, EACH_STAGE, AR1, True, label)
 
 
 DRAWS: dict[str, tuple[tuple[Any, tuple[Any, ...], str], ...]] = {
-    "logistic": (
-        (Logistic(**ROWS, loss="exp-linear"), (NoisyGradient(), Gibbs()), "exp-linear loss"),
-        (Logistic(**ROWS), (Candidates(), BetaDivergence()), ""),
-    ),
-    "log-cosh": ((LogCoshRegression(**ROWS, response_bound=2.0), (NoisyGradient(), Gibbs()), ""),),
+    "logistic": ((Logistic(**ROWS, loss="exp-linear"), (NoisyGradient(),), "exp-linear loss"),),
+    "log-cosh": ((LogCoshRegression(**ROWS, response_bound=2.0), (NoisyGradient(),), ""),),
 }
 """Model → models, what is drawn from in their measured coordinates, and labels."""
 

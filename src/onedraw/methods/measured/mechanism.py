@@ -4,35 +4,30 @@
     prior and all its numbers fixed beforehand  →  coefficients of the columns as declared
 
 Real columns neither fill their ranges nor are uncorrelated, and a posterior mechanism pays for the longest row there
-could be, or lays out its candidates for rows that never come; in measured coordinates rows are about as long as
-expected in every direction. The inner promise holds for every value of the published moments, so the two compose
-adaptively. What differs between inner mechanisms (both constants hold for every value of the published moments):
-
-| inner mechanism | a record's loss | rows | the moments' noise | together |
-| --- | --- | --- | --- | --- |
-| NoisyGradient, Gibbs("gdp") | a(z)·φ(zᵀθ, y): convex, gradient at most L·r | weighted to r | Gaussian | μ² adds up |
-| Candidates, BetaDivergence | the β-divergence, within Δ whatever the row | as they are | pure | ε adds up |
+could be; in measured coordinates rows are about as long as
+expected in every direction. A record's loss is a(z)·φ(zᵀθ, y), convex, with rows weighted to r, so that its gradient is
+at most L·r for every value of the published moments. The inner promise holds for each of these values, so the two
+compose adaptively: μ² adds up.
 
 Statement, proof and limits: proof.md.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from onedraw.errors import PromiseRefused, WrongCall
+from onedraw.errors import CertificateRejected, PromiseRefused, WrongCall
 from onedraw.methods.base import Mechanism, SecondMoments
 from onedraw.methods.draws.law import design_of
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.fits import second_moments_of
 from onedraw.methods.gibbs.noisy_gradient import NoisyGradient
-from onedraw.methods.measured.inner import Unweighted, Weighted, kind_of
+from onedraw.methods.measured.inner import EARLIER, Weighted, check_inner
 from onedraw.methods.stages import (
     LARGEST_EDGE,
     Categories,
@@ -57,13 +52,10 @@ if TYPE_CHECKING:
 
     from .run import MeasuredFirst
 
-MOMENTS_SHARE, PURE_SHARE = 0.15, 0.25
-"""Of μ², or of ε, for the moments. The noise of a pure promise grows with the number of columns squared: there they need more."""
-
 
 @dataclass(frozen=True)
 class DesignNumbers(MomentsStage):
-    """What runs before the inner mechanism; noises are 0 where columns are as declared, r where rows have no weight."""
+    """What runs before the inner mechanism; noises are 0 where columns are as declared."""
 
     row_bound: float = 0.0
     prior_deviation: float = 0.0
@@ -75,12 +67,12 @@ class DesignNumbers(MomentsStage):
 
 @dataclass(frozen=True)
 class Measured(Mechanism):
-    """``of`` in privately measured coordinates: NoisyGradient, Gibbs, Candidates or BetaDivergence.
+    """A noisy gradient (``of``) in privately measured coordinates.
 
-    ``share`` of the budget (of μ², or of ε) measures the columns; None: the usual one where public numbers say that the
+    ``share`` of the budget (of μ²) measures the columns; None: the usual one where public numbers say that the
     moments will stand out of their noise, and none otherwise. 0 takes the columns as declared, and weights their rows
     all the same. ``categories`` are the (start, stop) of 0/1 columns that code one category. The prior is on the
-    coefficients of measured columns, N(0, ``prior_scale``²) each (None: 2/r; of a likelihood the number its model has):
+    coefficients of measured columns, N(0, ``prior_scale``²) each (None: 2/r):
     what the model says of declared columns is not used.
     """
 
@@ -95,16 +87,24 @@ class Measured(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kind_of(self.of)
+        check_inner(self.of)
         if self.share is not None and not (isinstance(self.share, float | int) and 0.0 <= self.share < 1.0):
             raise WrongCall(
                 "share is the part of the budget that measures the columns, from 0 up to less than 1, but "
                 f"{self.share!r} was given. Leave it out for the usual one."
             )
 
+    @classmethod
+    def _from_values(cls, values: dict[str, Any]) -> Self:
+        """Refuse those of earlier versions with other mechanisms within, with the remedy."""
+        inner = values.get("of")
+        if isinstance(inner, Mapping) and inner.get("name") in ("Gibbs", "Candidates", "BetaDivergence"):
+            raise CertificateRejected(EARLIER)
+        return super()._from_values(values)
+
     @property
-    def _kind(self) -> Weighted | Unweighted:
-        return kind_of(self.of)
+    def _kind(self) -> Weighted:
+        return Weighted()
 
     def default_gamma(self, model: Any, budget: Promise) -> float:
         return float(self.of.default_gamma(model, budget))
@@ -129,7 +129,7 @@ class Measured(Mechanism):
         total = kind.total(request.exact_budget)
         share, stage, edge = kind.share(model) if self.share is None else float(self.share), MomentsStage(), 0.0
         if share:
-            spending, people = Spending(total, kind.pure), request.records_per_person
+            spending, people = Spending(total, False), request.records_per_person
             stage, edge = stage_before(columns, spending, n=request.n, records=people, share=share)
         if self.share is None and edge > LARGEST_EDGE:
             share, stage = 0.0, MomentsStage()
@@ -144,21 +144,21 @@ class Measured(Mechanism):
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
         numbers = _numbers_of(parameters)
-        if (numbers.row_bound > 0.0) is self._kind.pure or self.prior_scale not in (None, numbers.prior_deviation):
+        if numbers.row_bound <= 0.0 or self.prior_scale not in (None, numbers.prior_deviation):
             raise PromiseRefused("The prior or the bound on rows stated are not those of the mechanism as it was made.")
         return self._plan(request, numbers, parameters)
 
     def _plan(self, request: Request, numbers: DesignNumbers, parameters: Mapping[str, float]) -> Plan:
-        inner, pure = self._inner(request, numbers, parameters), self._kind.pure
-        stages = numbers.stages(self._columns(request.model), pure=pure)
+        inner = self._inner(request, numbers, parameters)
+        stages = numbers.stages(self._columns(request.model), pure=False)
         if stages:
-            check_lattice([] if pure else stages, request.n, request.budget)
+            check_lattice(stages, request.n, request.budget)
         claim = f"prior of deviation {numbers.prior_deviation:.6g} on coefficients of measured columns"
         found, before = [Assumption(claim, Provenance.ENFORCED)], ""
         if numbers.moments_noise:
             lattice = f"moments of the columns: {exact_sums.in_words(request.n)}"
             found.append(Assumption(lattice, Provenance.ENFORCED))
-            before = f"the columns' moments ({'pure' if pure else 'Gaussian'} noise), then, adaptively: "
+            before = "the columns' moments (Gaussian noise), then, adaptively: "
         promise, named = self._together(request, numbers, inner.guarantee.promise), numbers.to_dict()
         theorem, assumed = before + inner.guarantee.theorem, (*found, *inner.guarantee.assumptions)
         return Plan.of(self, request, named | dict(inner.parameters), promise, theorem, assumed)
@@ -184,8 +184,8 @@ class Measured(Mechanism):
 
     def _ratios(self, request: Request, numbers: DesignNumbers) -> list[float]:
         """What mean and second moments spend, for a person's records."""
-        stages = numbers.stages(self._columns(request.model), pure=self._kind.pure)
-        return stage_ratios(stages, request.records_per_person, pure=self._kind.pure)
+        stages = numbers.stages(self._columns(request.model), pure=False)
+        return stage_ratios(stages, request.records_per_person, pure=False)
 
     def sums_exactly(self, plan: Plan) -> bool:
         """The moments always; the draw if it does by itself."""
@@ -208,14 +208,14 @@ class Measured(Mechanism):
 
     def problem(self, plan: Plan) -> MeasuredProblem:
         """Everything public of the stage before, and of the way back to the columns."""
-        numbers, columns, pure = _numbers_of(plan.parameters), self._columns(plan.model), self._kind.pure
+        numbers, columns = _numbers_of(plan.parameters), self._columns(plan.model)
         how = Measuring(
-            floor=FLOOR * numbers.edge(columns, plan.n, pure=pure),
-            row_bound=numbers.row_bound or math.sqrt(columns.layout.width),
+            floor=FLOOR * numbers.edge(columns, plan.n, pure=False),
+            row_bound=numbers.row_bound,
             response=columns.response,
         )
         scale = plan.model.response_scale if isinstance(plan.model, ConvexModel) else 1.0
-        return MeasuredProblem(plan.n, columns, numbers.to_dict(), how, pure, scale)
+        return MeasuredProblem(plan.n, columns, numbers.to_dict(), how, False, scale)
 
     def second_moments(self, plan: Plan, stages: Mapping[str, Any]) -> SecondMoments | None:
         return second_moments_of(self.problem(plan), stages)
@@ -226,10 +226,6 @@ class Measured(Mechanism):
 
     def measures_columns(self, plan: Plan) -> bool:
         return plan.parameters["moments_noise"] > 0.0
-
-    @property
-    def needs_chain(self) -> bool:  # type: ignore[override]
-        return bool(self.of.needs_chain)
 
     def why_no_interval(self, plan: Plan) -> str:
         return "neither one draw nor several in the same measured coordinates show how noisy they are; a fit has standard errors"

@@ -18,16 +18,12 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.methods.noisy_moments import measure
 from onedraw.models.fit.problem import Published
-from onedraw.models.likelihood.beta_target import BetaTarget
 from onedraw.models.moments.measured_model import MeasuredTarget
 from onedraw.plans import Plan
 from onedraw.samplers.noise import Noise, NoisySampler
 from onedraw.samplers.padding import PASSES, Padding
 from onedraw.samplers.randomness import KEY_BYTES
 from onedraw.samplers.sampler import Sample, Sampler
-
-LARGEST = 1e200
-"""Draws are cut here before they are rounded: no prior gives such a number a chance."""
 
 LATTICE_BITS = 20
 """The draw is rounded to about a millionth of its prior's deviation, as every draw that leaves is."""
@@ -56,8 +52,6 @@ class MeasuredFirst(NoisySampler):
         found: privacy.Exactness = self.of.exactness(inner)
         if isinstance(found, privacy.LastIterate | privacy.AsRun):
             return type(found)(plan.mechanism.promise_with(plan, found.promise))
-        if isinstance(found, privacy.Exact) and not found.numeric:  # the moments' noise is not made of whole numbers
-            return privacy.Exact("after moments with noise of real variates")
         return found
 
     def passes(self, plan: Plan) -> int:
@@ -83,7 +77,7 @@ class MeasuredFirst(NoisySampler):
     def _run(
         self, target: MeasuredTarget, randomness: Generator, drawn: Callable[[Any, Any], Sample], size: int
     ) -> Sample:
-        published = design(target, Noise(randomness, pure=target.problem.pure))
+        published = design(target, Noise(randomness, pure=False))
         law = target.within(target.problem.coordinates(published))
         source: Any = randomness
         if self.of.randomness == "jax":  # a key of 256 bits from the generator: as unknown to anybody as its own
@@ -92,8 +86,6 @@ class MeasuredFirst(NoisySampler):
             source = chacha_key(randomness.bytes(KEY_BYTES))
         inner = drawn(law, source)
         draws = inner.draws.reshape(size, -1)
-        if isinstance(law, BetaTarget):  # drawn from in unconstrained coordinates
-            draws = np.clip(law.model.constrain(draws), -LARGEST, LARGEST)
         spacing = math.ldexp(1.0, math.floor(math.log2(target.model.prior_scale)) - LATTICE_BITS)
         draws = np.rint(draws / spacing) * spacing + 0.0
         found = {"mean": published.mean, "moments": published.moments, "draws": draws.ravel()}

@@ -34,6 +34,7 @@ from onedraw.errors import InvalidModel, PromiseRefused
 from onedraw.models.model import ColumnModel, count
 from onedraw.models.sums.clamped_sums import Summary
 from onedraw.privacy import Curve, GaussianDP, Promise, RenyiDP, RepeatedCurve
+from onedraw.privacy.numbers import crossing
 
 from .distributions import Law
 
@@ -227,14 +228,13 @@ def pair(prior: Sequence[float] | None, default: tuple[float, float]) -> tuple[f
 
 def inverted(covered: Callable[[float], float], level: float, ends: tuple[float, float]) -> tuple[float, float]:
     """The truths at which F(draw; truth) is (1 + level)/2 and (1 − level)/2; F decreases in the truth."""
-    from scipy import optimize
 
     def truth_at(wanted: float) -> float:
         if covered(ends[0]) <= wanted:
             return ends[0]
         if covered(ends[1]) >= wanted:
             return ends[1]
-        return float(optimize.brentq(lambda truth: covered(truth) - wanted, *ends, xtol=1e-12))
+        return crossing(lambda truth: covered(truth) - wanted, *ends, precision=1e-12)
 
     return truth_at((1.0 + level) / 2.0), truth_at((1.0 - level) / 2.0)
 

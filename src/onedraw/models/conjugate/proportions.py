@@ -117,7 +117,7 @@ class BetaBernoulli(_Shares):
         }
 
     def _check_column(self, column: Any) -> None:
-        if column.kind == "number":
+        if column.role == "number":
             check_covers(self, column)
 
     def _summarise(self, data: Any) -> Summary:

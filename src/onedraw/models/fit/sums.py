@@ -56,15 +56,15 @@ class FitRows(Compiled):
 
 @dataclass(frozen=True)
 class MeasuredRows(Compiled):
-    """(z, y) of encoded records, as a posterior mechanism in measured coordinates has them: with a bound on rows, y is (response, a)."""
+    """(z, (response, a)) of encoded records, as a noisy gradient in measured coordinates has them."""
 
     layout: Layout
 
-    def block(self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, *weighted: Any) -> Any:
+    def block(
+        self, X: Any, y: Any, weight: Any, mean: Any, root: Any, stretch: Any, row_bound: Any, scale: Any,
+        centre: Any, unit: Any,
+    ) -> Any:  # fmt: skip
         z = self.layout.measured(X, mean, root, stretch)
-        if not weighted:
-            return z, y
-        row_bound, scale, centre, unit = weighted
         return z, jnp.stack([(y / scale - centre) / unit, mallows(z, row_bound)], axis=1)
 
 

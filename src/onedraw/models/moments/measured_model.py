@@ -6,15 +6,13 @@ Mallows' weight depends on the record's row and on published numbers alone, so t
 like any other, for every m, W and g: ‖∇ℓ‖ = a|φ'|‖z‖ ≤ L·r and ∇²ℓ = aφ''zzᵀ ⪯ M·r². These two constants are all that
 the theorems of Gibbs posteriors and noisy gradients ask of a record; r is fixed before the records are read, and so is
 the prior, which is on the coefficients of z. Weights, unlike shortened rows, leave a well specified model consistent.
-
-A β-divergence is bounded whatever the row is, so for it rows need neither weights nor bounds (`likelihood.regression`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -142,7 +140,7 @@ class MeasuredModel(ConvexModel):
 class MeasuredProblem:
     """Everything public of the stage before, and of the way back to the columns.
 
-    ``numbers`` are the plan's. Where its ``row_bound`` is 0, rows enter as they are, with responses in their own unit.
+    ``numbers`` are the plan's.
     """
 
     n: int
@@ -156,24 +154,16 @@ class MeasuredProblem:
     def layout(self) -> Layout:
         return self.moment_columns.layout
 
-    @property
-    def weighted(self) -> bool:
-        return self.numbers["row_bound"] > 0.0
-
     def coordinates(self, published: Published) -> Coordinates:
-        where = coordinates(self, published)
-        return where if self.weighted else replace(where, stretch=1.0)
+        return coordinates(self, published)
 
     def encoded_draws(self, published: Published, draws: Array) -> Array:
-        """Draws of coefficients of z, one row each, as those of encoded rows; a variance, which comes last, stays as it is."""
+        """Draws of coefficients of z, one row each, as those of encoded rows."""
         where, width = self.coordinates(published), self.layout.width
         change = self.layout.encoded_coefficients(where.mean, where.root, where.stretch)
-        result = np.array(draws, dtype=np.float64)
-        result[:, :width] = draws[:, :width] @ change.T
-        if self.weighted:  # responses were divided by these
-            result[:, :width] *= where.unit * self.response_scale
-            if self.layout.intercept:
-                result[:, width - 1] += where.centre * self.response_scale
+        result = np.asarray(draws @ change.T) * (where.unit * self.response_scale)  # responses were divided by these
+        if self.layout.intercept:
+            result[:, width - 1] += where.centre * self.response_scale
         return result
 
 
@@ -193,6 +183,6 @@ class MeasuredTarget(SummedTarget):
         """The inner plan's law for the records in published coordinates; what a record becomes depends on it alone."""
         problem = self.problem
         weights = (INSIDE * problem.numbers["row_bound"], problem.response_scale, where.centre, where.unit)
-        public = (where.mean, where.root, where.stretch, *(weights if problem.weighted else ()))
+        public = (where.mean, where.root, where.stretch, *weights)
         rows = EncodedRecords(self.encoded.records, MeasuredRows(problem.layout), public)
         return self.law(rows)

@@ -20,11 +20,12 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from onedraw.arrays import Array, Mask
 from onedraw.models.fit.problem import positive
 from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
+from onedraw.privacy.numbers import crossing
 
 from . import columns as constant
 from .columns import MomentsProblem
@@ -358,7 +359,7 @@ def pure_quantile(entries: int, level: float) -> float:
         return float(np.mean(inside)) - level
 
     deviation = math.sqrt(entries + 1.0)
-    return float(optimize.brentq(missed, 0.1 * deviation, 20.0 * deviation)) / deviation
+    return crossing(missed, 0.1 * deviation, 20.0 * deviation, precision=1e-12 * deviation) / deviation
 
 
 @lru_cache(maxsize=64)

@@ -32,7 +32,7 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.data.sums import Block, Blocks, Reading, Statistic, Summation, block_rows, blocked
-from onedraw.models.compute import accelerated, check_arithmetic, jax, jit, jnp
+from onedraw.models.compute import accelerated, adds_in_numpy, check_arithmetic, jax, jit, jnp
 from onedraw.private import Private
 
 # ── how fine the lattice is ──────────────────────────────────────────────────────────────────────────────────────────
@@ -74,6 +74,9 @@ def in_words(n: int) -> str:
 # ── compiled sums ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+MOST_NUMPY_VALUES = 2**18
+"""Numbers in encoded records up to which a fit adds up by NumPy. The fixed second of JAX is more than NumPy takes for fifty passes."""
+
 TOGETHER, MOST_VALUES = 32, 2**26
 """Blocks to a call on an accelerator, and numbers in them: half a gigabyte, of which a few copies are made."""
 
@@ -89,6 +92,8 @@ class Compiled(Statistic, Reading):
         return tuple(jax.tree.map(jnp.asarray, public)) if accelerated() else public
 
     def of_block(self, *records_weight_and_public: Any) -> Any:
+        if adds_in_numpy():
+            return self.block(*records_weight_and_public)
         check_arithmetic()
         return _compiled(self, *records_weight_and_public)
 

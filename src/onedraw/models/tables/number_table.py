@@ -104,6 +104,11 @@ class NumberTable(Table):
         return self.show == "sum"
 
     @property
+    def is_mean(self) -> bool:
+        """Whether its numbers are means: values of the column's own range."""
+        return self.show == "mean"
+
+    @property
     def is_spread(self) -> bool:
         """Whether its numbers are variances: what it estimates is quadratic in the numbers of the records."""
         return self.show == "variance"

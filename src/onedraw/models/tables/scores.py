@@ -87,6 +87,7 @@ class _Scores(Table):
     divides = False
 
     form = "folded"
+    about_records = False
 
     def check(self, data: Any) -> None:
         if not isinstance(data, Judged):

@@ -240,7 +240,7 @@ class Table(ColumnModel):
         for name, levels in zip(self.by, self.groups, strict=True) if is_records(data) else ():
             declared = data.schema.column(name)
             self.check_skips([declared])
-            if declared.kind not in ("category", "binary") or tuple(declared.labels) != levels:
+            if declared.role not in ("category", "binary") or tuple(declared.labels) != levels:
                 raise InvalidModel(
                     f"The table is by {name!r} with the groups {', '.join(levels)}, but the schema declares another column. "
                     "Groups are the declared levels of a category or binary column."
