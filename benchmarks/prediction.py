@@ -36,7 +36,7 @@ import numpy as np
 import prediction_methods
 from cells import read_cells
 
-LISTS = [Path(__file__).parent / "populations" / f"prediction_{name}.json" for name in ("tables", "fresh")]
+LISTS = [Path(__file__).parent / "populations" / f"prediction_{name}.json" for name in ("tables", "fresh", "later")]
 EPSILONS, SPLITS = (0.1, 0.5, 1.0, 5.0), 10
 LEAST_PROBABILITY, LEAST_COUNT = 1e-4, 0.01
 
@@ -195,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare predictions at equal promises.")
     parser.add_argument("methods", nargs="+", help="see prediction_methods.py")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--group", choices=["derive", "hold-out", "fresh"])
+    parser.add_argument("--group", choices=["derive", "hold-out", "fresh", "later"])
     parser.add_argument("--tables", nargs="*")
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--epsilons", type=float, nargs="*", default=EPSILONS)

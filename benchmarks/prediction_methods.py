@@ -133,6 +133,12 @@ def predict_plain(table, train, test, epsilon, seed):
 
 def predict_package(mechanism, table, train, test, epsilon, seed):
     """Predict by the package's estimator of the table's kind with a mechanism."""
+    model = package_model(mechanism, table, train, epsilon, seed)
+    return model.predict_proba(table.X[test]) if table.kind in ("label", "class") else model.predict(table.X[test])
+
+
+def package_model(mechanism, table, train, epsilon, seed):
+    """Return the package's estimator of the table's kind, fitted with a mechanism."""
     import onedraw as od
 
     options = {
@@ -142,12 +148,12 @@ def predict_package(mechanism, table, train, test, epsilon, seed):
     X, y = table.X, table.y
     if table.kind in ("label", "class"):
         model = od.DPLogisticRegression(classes=list(range(table.classes)), **options)
-        return model.fit(X[train], y[train].astype(int)).predict_proba(X[test])
+        return model.fit(X[train], y[train].astype(int))
     if table.kind == "count":
         model = od.DPPoissonRegressor(largest=int(table.y_upper), **options)
     else:
         model = od.DPLinearRegression(response_bound=(table.y_lower, table.y_upper), **options)
-    return model.fit(X[train], y[train]).predict(X[test])
+    return model.fit(X[train], y[train])
 
 
 def predict_perturbed(table, train, test, epsilon, seed):

@@ -172,30 +172,37 @@ def goals(folder: Path) -> list[str]:
 
 def section(group: str, listed: list[dict[str, Any]], folder: Path) -> list[str]:
     """Return the part of the page about one half."""
-    level, plain, clipped, fit = (read(folder, name) for name in ("level", "none", OURS, FIT))
-    tables = [one for one in listed if one["group"] == group and any(key[0] == one["name"] for key in clipped)]
+    level, plain, clipped, fit, auto = (read(folder, name) for name in ("level", "none", OURS, FIT, CHOSEN))
+    ran = {key[0] for key in (clipped or auto)}
+    tables = [one for one in listed if one["group"] == group and one["name"] in ran]
     if not tables:
         return []
     rivals = {name: read(folder, name) for name in RIVALS}
-    auto = read(folder, CHOSEN)
     short = [one for one in tables if one["kind"] != "number"]
     lines = [f"## {group}: {len(tables)} tables", "", "Comparisons of a table by a score: ahead/level/behind, beyond two standard errors of paired differences; of even methods about 3.8% are behind by chance. \"Holm\" counts those that are behind by Holm's test of all comparisons together, at 5%. The first table of ahead/level/behind leaves out numbers.", ""]  # fmt: skip
     simple = {name: rivals[name] for name in RIVALS[:3]}
-    lines += summarize(tables, {CHOSEN: auto, OURS: clipped, FIT: fit}, simple)
-    lines += [*compare(short, OURS, clipped, rivals), *compare(tables, CHOSEN, auto, rivals)]
+    ours = {name: cells for name, cells in {CHOSEN: auto, OURS: clipped, FIT: fit}.items() if cells}
+    lines += summarize(tables, ours, simple)
+    lines += [*(compare(short, OURS, clipped, rivals) if clipped else []), *compare(tables, CHOSEN, auto, rivals)]
     lines += ["Mean share of the gain from the level to no privacy:", ""]
-    methods = {name: cells for name, cells in {CHOSEN: auto, OURS: clipped, FIT: fit, **rivals}.items() if cells}
-    lines += [*shares(tables, methods, level, plain), "", "Regret, over all ε:", ""]
-    return [*lines, *regrets(tables, {FIT: fit, OURS: clipped, CHOSEN: auto}, level, plain), ""]
+    methods = {name: cells for name, cells in {**ours, **rivals}.items() if cells}
+    lines += [*shares(tables, methods, level, plain), ""]
+    if clipped and fit:
+        lines += [
+            "Regret, over all ε:",
+            "",
+            *regrets(tables, {FIT: fit, OURS: clipped, CHOSEN: auto}, level, plain),
+            "",
+        ]
+    return lines
 
 
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description="Write the page of the prediction study.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "--group", choices=["derive", "hold-out", "fresh"], nargs="*", default=["derive", "hold-out", "fresh"]
-    )
+    groups = ["derive", "hold-out", "fresh", "later"]
+    parser.add_argument("--group", choices=groups, nargs="*", default=groups)
     parser.add_argument("--page", type=Path, default=RESULT)
     options = parser.parse_args()
     tables = listed()

@@ -464,7 +464,9 @@ def test_reading_may_stop_at_any_batch_and_leaves_no_thread(tmp_path, monkeypatc
 
 
 def test_batches_hold_the_declared_columns_with_their_types():
-    declared = {name: column for name, column in COLUMNS.items() if not name.startswith("skipped") and name != "own level"}
+    declared = {
+        name: column for name, column in COLUMNS.items() if not name.startswith("skipped") and name != "own level"
+    }
     schema = Schema.from_dict({"columns": declared})
     records = read({name: [1] for name in (*COLUMNS, "other")}, schema, target="count")
     (batch,) = records.batches()

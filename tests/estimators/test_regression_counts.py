@@ -31,7 +31,11 @@ def test_rates_are_those_of_the_uncut_counts_with_standard_errors(model, visits)
     rates = np.exp(visits[0] @ TRUTH[:2] + TRUTH[2])
     assert rates.max() > 3
     assert np.allclose(model.predict(visits[0]), rates, rtol=0.25)
-    assert model.predict(visits[0]) == pytest.approx(np.exp(visits[0] @ model.coef_ + model.intercept_))
+    fitted = visits[0] @ model.coef_ + model.intercept_
+    assert model.predict(visits[0], interval=0.95).estimate == pytest.approx(np.exp(fitted))
+    drawn, kept = np.log(model.predict(visits[0])), model.release_.fit.kept
+    assert 0.9 < kept < 1.0
+    assert np.ptp(drawn - kept * fitted) < 1e-5  # the same slopes, multiplied, and one intercept
     assert "this fit is" in model.certificate_.sentence
     assert od.verify(model.certificate_).answer == "consistent"
 

@@ -56,14 +56,14 @@ def predict(
             "release": str(release_file), "sentence": release.sentence, "records": len(found.values),
             "out": None if out is None else str(out), "classes": list(found.classes), "columns": list(found.columns),
             "labels": found.labels, "values": found.values.tolist(), "level": found.level, "low": ends(found.low),
-            "high": ends(found.high), "why_no_interval": found.remark,
+            "high": ends(found.high), "why_no_interval": found.remark, "note": found.note,
         })  # fmt: skip
     elif out is None:
         print(text, end="")
     else:
         show_lines(f"{len(found.values):,} records scored, written to {out}. No private record was read.")
-    if not as_json and found.remark:
-        show_remark(found.remark)
+    for remark in filter(None, () if as_json else (found.remark, found.note)):
+        show_remark(remark)
     if not as_json and certificate.exactness.get("kind") in UNPROVEN:
         show_remark(release.sentence)
 

@@ -11,7 +11,8 @@ A record with a missing cell, in its row or its response, contributes nothing (`
 question can skip it: then, and with "middle", the cell is the middle of its range). ``n_complete_`` is the noisy number of the others.
 
 New rows are brought into the declared bounds, and what is not a number is predicted as the
-middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``.
+middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``; a fit's may be drawn back to the level, and
+`summary` says by how much.
 """
 
 from __future__ import annotations
@@ -274,7 +275,7 @@ class LinearEstimator(RegressionEstimator):
         low, high = predictor.between(rows, level)
         if remark := predictor.why_not(low):
             warnings.warn(remark, NoInterval, stacklevel=3)
-        return Expected(predictor.at(rows), low, high)
+        return Expected(predictor.at(rows, as_estimated=True), low, high)
 
     def conf_int(self, level: float = 0.95) -> Array:
         """(terms, 2): the interval of each coefficient and intercept, in the order and units of `summary`.

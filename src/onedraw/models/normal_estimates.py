@@ -59,6 +59,19 @@ class Refusal:
     share: float = math.nan
 
 
+def kept_words(share: float) -> str:
+    """Return what predictions keep of the slopes, in a sentence."""
+    if share <= 0.0:
+        return (
+            "Predictions are those of the level alone, because noise explains all of the slopes. This does not show that the columns "
+            "have no effect; coefficients and intervals are not changed."
+        )
+    return (
+        f"For predictions the slopes are multiplied by {share:.3g} and the intercept moves towards the level, because noise makes "
+        "slopes too long; coefficients and intervals are not changed."
+    )
+
+
 class NormalEstimates(abc.ABC):
     """Coefficients as people read them."""
 
@@ -75,6 +88,16 @@ class NormalEstimates(abc.ABC):
     @abc.abstractmethod
     def given(self) -> Mask:
         """Return which coefficients are given an interval."""
+
+    @property
+    def kept(self) -> float:
+        """Return the share of the slopes that predictions keep; 1 where they use the estimate itself."""
+        return 1.0
+
+    @property
+    def predicting(self) -> Array:
+        """Return the coefficients by which new records are predicted: the estimate, or one that is drawn back to the level."""
+        return self.estimate
 
     @property
     def informed(self) -> bool:
@@ -94,6 +117,11 @@ class NormalEstimates(abc.ABC):
     def remark(self) -> str:
         """Return what to know about what is estimated, in a sentence; empty where there is nothing to say."""
         return ""
+
+    @property
+    def about_predictions(self) -> str:
+        """Return how predictions differ from the estimate, in a sentence; empty where they do not."""
+        return kept_words(self.kept) if self.kept < 1.0 else ""
 
     @property
     def dependence(self) -> str:

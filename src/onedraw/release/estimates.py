@@ -314,7 +314,7 @@ def _fit_estimates(
 def described(fit: NormalEstimates, target: str | None, *, effects: str = "") -> dict[str, Any]:
     """Return what is said of a fit besides its numbers, as arguments of `Estimates`; ``effects`` is said of those of interest."""
     return {
-        "note": " ".join(filter(None, (effects, fit.remark))), "estimand": fit.estimand_of(target), "dependence": fit.dependence if fit.informed else "",
+        "note": " ".join(filter(None, (effects, fit.remark, fit.about_predictions))), "estimand": fit.estimand_of(target), "dependence": fit.dependence if fit.informed else "",
         "least": fit.privacy_is_least.tolist(),
     }  # fmt: skip
 

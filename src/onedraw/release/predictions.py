@@ -4,11 +4,15 @@ New records are read as the private ones were, by the schema that the certificat
 expects at a row: the probability of a class, the mean of a number, the rate of a count. It covers sampling and privacy noise of
 the coefficients together, not the scatter of single responses; and it is refused, row by row, by the rule that refuses
 coefficients theirs: where directions about which the records say too little carry more than 5 % of its variance.
+
+A fit's predictions may be drawn back to the level (`NormalEstimates.predicting`). Intervals are about the estimate, and so are the
+predictions beside them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +41,8 @@ class Predictions:
     """One row for each new record: ``values`` by column, and for a classification the likeliest of ``classes``.
 
     ``low`` and ``high`` are the ends of intervals at ``level``, where they were asked for: NaN for rows that are refused one,
-    and ``remark`` says why. ``numpy.asarray`` takes the values.
+    and ``remark`` says why. ``note`` says how far predictions without intervals are drawn back to the level. ``numpy.asarray`` takes
+    the values.
     """
 
     columns: tuple[str, ...]
@@ -47,6 +52,7 @@ class Predictions:
     high: Array | None = None
     level: float | None = None
     remark: str = ""
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -67,7 +73,8 @@ class Predictions:
 class Predictor:
     """A released model reading encoded rows: what it expects at each, and intervals of that where a fit gives them.
 
-    It predicts by the mean of its draws; a network by each draw, and the predictions are averaged.
+    It predicts by the mean of its draws, a fit by the coefficients that it has for predictions; a network by each draw, and the
+    predictions are averaged.
     """
 
     certificate: Certificate
@@ -75,7 +82,7 @@ class Predictor:
 
     def check(self, *, interval: bool = False) -> None:
         """Refuse a release that says nothing about new records, or gives no intervals, before anything is opened or computed."""
-        model, data, stages = self.plan.model, self.certificate.data, self.certificate.draw.stages
+        model, data = self.plan.model, self.certificate.data
         if not model.predicts:
             raise WrongCall(
                 f"This release is of {type(model).__name__} ({model.quantity}), which predicts nothing about a new "
@@ -87,7 +94,7 @@ class Predictor:
                 "The certificate says that responses were measured from a public number, but only in words: predictions would "
                 "be off by it. Use the fitted estimator's own predict."
             )
-        if interval and (stages is None or not self.plan.mechanism.publishes_fit):
+        if interval and not self._is_fit:
             raise PromiseRefused(
                 f"This release is by {self.certificate.mechanism.name}: it predicts, but gives no interval of a prediction. "
                 "Leave out the interval, or release a fit: name mechanism='fit'."
@@ -98,14 +105,19 @@ class Predictor:
                 "noise. Leave out the interval."
             )
 
-    def scores(self, rows: Array) -> Array:
-        """(draws, n, outputs): the linear predictors of the mean draw (one), or each draw's output of a network."""
+    def scores(self, rows: Array, *, as_estimated: bool = False) -> Array:
+        """(draws, n, outputs): the linear predictors of the mean draw (one), or each draw's output of a network.
+
+        ``as_estimated`` takes a fit's estimate, which its intervals are about, also where predictions are drawn back.
+        """
         model, draws = self.plan.model, np.array(self.certificate.draw.values, dtype=np.float64)
         if isinstance(model, Network):
             outputs = np.stack([np.asarray(model.predictor(draw, rows)) for draw in draws])
             return outputs.reshape(len(draws), len(rows), -1)
         width = model.features.width
         mean = np.average(draws, axis=0, weights=self.plan.mechanism.draw_shares(self.plan))
+        if self._is_fit and self._fit.kept < 1.0 and not as_estimated:
+            mean = self._fit.predicting
         blocks = mean[: model.row_blocks * width].reshape(model.row_blocks, width)
         return np.asarray((rows @ blocks.T)[np.newaxis])
 
@@ -127,9 +139,9 @@ class Predictor:
             return np.column_stack([1.0 - positive, positive])
         return np.asarray(special.softmax(scores, axis=2).mean(axis=0))
 
-    def at(self, rows: Array) -> Array:
+    def at(self, rows: Array, *, as_estimated: bool = False) -> Array:
         """(n, outputs): what is expected at encoded rows."""
-        return self.expected(self.scores(rows))
+        return self.expected(self.scores(rows, as_estimated=as_estimated))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -152,7 +164,7 @@ class Predictor:
 
     def between(self, rows: Array, level: float) -> tuple[Array, Array]:
         """(low, high) of what is expected at encoded rows; NaN where refused. The link is monotone, so ends stay ends."""
-        fit, scores = self._fit, self.scores(rows)
+        fit, scores = self._fit, self.scores(rows, as_estimated=True)
         if self.plan.model.row_blocks > 1:
             return classes_between(fit, rows, scores[0], level)
         reach = fit.reach(rows, level)[np.newaxis, :, np.newaxis]
@@ -182,6 +194,10 @@ class Predictor:
         return Schema.from_dict(data.declared).column(data.target)
 
     @property
+    def _is_fit(self) -> bool:
+        return self.certificate.draw.stages is not None and self.plan.mechanism.publishes_fit
+
+    @cached_property
     def _fit(self) -> NormalEstimates:
         found: NormalEstimates = self.plan.mechanism.result(self.plan, self.certificate.draw.stages or {})
         return found
@@ -195,9 +211,11 @@ class Predictor:
         self.check(interval=level is not None)
         rows = self.rows(source, schema)
         if level is None:
-            return Predictions(self.columns, self.at(rows), self.classes)
+            note = self._fit.about_predictions if self._is_fit else ""
+            return Predictions(self.columns, self.at(rows), self.classes, note=note)
         low, high = self.between(rows, level)
-        return Predictions(self.columns, self.at(rows), self.classes, low, high, level, self.why_not(low))
+        found = self.at(rows, as_estimated=True)
+        return Predictions(self.columns, found, self.classes, low, high, level, self.why_not(low))
 
     def rows(self, source: Any, schema: Schema | None = None) -> Array:
         """New records as the model reads rows: encoded by the schema, inside the declared bounds, the intercept's 1 last."""

@@ -228,7 +228,7 @@ def test_predictions_have_intervals_that_hold_the_truth(line: Any) -> None:
     new = pd.DataFrame({"age": [30.0, 70.0, 97.0], "ward": ["a", "b", "c"]})
     truth = [2400.0, 4400.0, 3910.0]
     found = line.predict(new, interval=0.9999)
-    assert found.estimate == pytest.approx(line.predict(new))
+    assert found.estimate == pytest.approx(line.predict(new), rel=2e-3)  # which are drawn back a little
     assert ((found.low < truth) & (truth < found.high)).all()
     assert (found.high - found.low < 400.0).all()
 

@@ -9,7 +9,8 @@ The files, in the order in which things happen:
 - `sums`: what is asked of the records, as sums of integers;
 - `coordinates`: the coordinates and the starting point that published moments give, and a declared prior in them;
 - `steps`: the recursion; `run`: all stages, each with its noise (`FitBySteps`);
-- `published`, `result`: what leaves; estimate, standard errors, intervals, and what is estimated.
+- `published`, `result`: what leaves; estimate, standard errors, intervals, and what is estimated;
+- `prediction`: what predictions keep of the slopes.
 
 Theorem and proof: proof.md.
 """

@@ -206,6 +206,8 @@ class Where:
     """Directions that no record has, one for each column that is left out: the last ones before the intercept."""
     merged: Mask
     """Those columns."""
+    level: Array
+    """The coefficients of the response's published level alone, without slopes."""
 
 
 def centre_of(problem: StepsProblem, mean: Array | None, level: Array | None) -> Array:
@@ -296,11 +298,12 @@ def where_of(problem: StepsProblem, first: First, design: Array | None) -> Where
     last = np.zeros(int(problem.layout.intercept), dtype=bool)
     weak = np.append((values < least_told(noise, d)) & ~first.absent, last)
     unit, score_scale, start = _start(problem, first, kept, residual, np.sqrt(raised) * (axes.T @ first.slopes), design)
-    blocks = score.blocks
+    blocks, flat = score.blocks, np.zeros(d)
+    level = _start(problem, first, flat, 1.0, flat, None)[2][: problem.size]
     return Where(
         first.mean[:d], np.asarray(root), first.centre, unit, score_scale, start[: problem.size], spread, np.tile(doubt, blocks),
         np.where(first.absent, 0.0, noise / raised), np.tile(weak, blocks), np.tile(np.append(first.absent, last), blocks),
-        first.merged,
+        first.merged, level,
     )  # fmt: skip
 
 

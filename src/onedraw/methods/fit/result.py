@@ -48,6 +48,7 @@ from .coordinates import (
 )
 from .effects import Stretch, stretch_of
 from .matrices import draw_towards, lower_eigenvalues, raise_eigenvalues, raise_hidden, raise_to
+from .prediction import POINTS, is_drawn_back, share_kept
 from .published import StepsPublished
 from .refusals import SHORT_BOUND, dependence_words, refusals_of
 from .sizes import EARLY_STEPS, SKIPPED_STEPS, STEPS
@@ -103,6 +104,25 @@ class StepsResult(NormalEstimates):
     @cached_property
     def estimate(self) -> Array:
         return np.asarray(self.change @ self.published.step + self.shift)
+
+    @property
+    def predicting(self) -> Array:
+        step, level = self.published.step, self.where.level
+        return np.asarray(self.change @ (level + self.kept * (step - level)) + self.shift)
+
+    @cached_property
+    def kept(self) -> float:
+        if not is_drawn_back(self.problem):
+            return 1.0
+        present = np.logical_not(self.where.absent)
+        among = np.ix_(present, present)
+        noise = self._covariance + self._noise[0] ** 2 * self._noise_shape
+        by_noise = float(np.trace(np.linalg.solve(self._information[among], noise[among])))
+        moved = np.where(present, self.published.step - self.where.level, 0.0)
+        way = [self.where.level + place * moved for place in np.linspace(0.0, 1.0, POINTS)]
+        along = np.array([float(moved @ information_at(self.problem, self.where, theta)[0] @ moved) for theta in way])
+        measured = float(moved @ self._information @ moved)
+        return share_kept(along * (measured / max(along[-1], 1e-300)), by_noise)
 
     # In the coordinates of the steps.
 
