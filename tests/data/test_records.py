@@ -487,7 +487,7 @@ def test_batches_hold_the_declared_columns_with_their_types():
         "weekday": [6],
     }
     assert list(next(records.batches(["binary"]))) == ["binary"]
-    assert (records.columns, records.target, records.n) == (tuple(COLUMNS), "count", 1)
+    assert (records.columns, records.target, records.n) == (tuple(declared), "count", 1)
 
 
 def test_the_source_is_never_changed():
