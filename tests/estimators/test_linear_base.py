@@ -304,9 +304,14 @@ def test_one_column_gives_what_its_name_says():
 def test_one_column_of_odd_records_is_read_by_the_rule():
     odd = ["yes", "no", "perhaps", None, float("nan"), ["yes"]] * 50
     read = ["yes", "no", "no", "no", "no", "no"] * 50
-    fit = {"epsilon": 1.0, "classes": ["no", "yes"], "random_state": 3}
+    fit = {"epsilon": 1.0, "classes": ["no", "yes"], "missing": "no", "random_state": 3}
     assert od.DPProportion(**fit).fit(odd).proportion_ == od.DPProportion(**fit).fit(read).proportion_
-    fit = {"epsilon": 1.0, "bounds": (0, 10), "random_state": 3}
+    fit["missing"], read = (
+        "skip",
+        [label if label == "yes" else "no" if label == "no" else None for label in map(str, odd)],
+    )
+    assert od.DPProportion(**fit).fit(odd).proportion_ == od.DPProportion(**fit).fit(read).proportion_
+    fit = {"epsilon": 1.0, "bounds": (0, 10), "missing": 5, "random_state": 3}
     odd, read = [1.0, "x", np.inf, -np.inf, None] * 50, [1.0, 5.0, 5.0, 5.0, 5.0] * 50
     assert od.DPMean(**fit).fit(odd).mean_ == od.DPMean(**fit).fit(read).mean_
 

@@ -59,7 +59,7 @@ def judged_by(
 
     def judged() -> Array:
         if labels is not None:
-            truth = labels.from_values(y)
+            truth = labels.from_values(y, np.nan)
         else:
             truth = np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in batches(y))])
         if foreign is None:
@@ -168,7 +168,10 @@ def _by_release(
     records, column = read(source, schema, target=target), schema.column(target)
     kind: Kind = release.predictor.classes if column.role in ("category", "binary") else column.ends
     said = Said(release.certificate.to_json(), schema.read_for(target))
-    held = Judged(records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset)
+    held = Judged(
+        records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset,
+        skips=column.skips, nobody=column.skips and schema.person is not None,
+    )  # fmt: skip
     named = f"the release whose certificate has the digest {release.certificate.digest[:16]}…"
     return held, _notes(named, None, batch=False), kind
 

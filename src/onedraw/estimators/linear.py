@@ -7,7 +7,10 @@ one draw of full weight, or ``n_draws`` that share the budget so that their spre
 scaled to [−1, 1] by their declared ranges before the draw, so the certificate's numbers are those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public,
 linear change of units.
 
-New rows are read like those of the fit: brought into the declared bounds, and what is not a number replaced by the
+A record with a missing cell, in its row or its response, contributes nothing (``missing="skip"``; "auto" where nothing that answers the
+question can skip it: then, and with "middle", the cell is the middle of its range). ``n_complete_`` is the noisy number of the others.
+
+New rows are brought into the declared bounds, and what is not a number is predicted as the
 middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``; a fit's may be drawn back to the level, and
 `summary` says by how much.
 """
@@ -26,17 +29,20 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.arrays import Array, Mask
 from onedraw.data import DatabaseTable, Measure, Schema
 from onedraw.data.curator import Declared
+from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.methods.draws.path_start import remembers_start
 from onedraw.methods.fits import why_fit_refused
 from onedraw.models import Gaussian
 from onedraw.models.batches import column_chunks
 from onedraw.models.features import read_rows
-from onedraw.planning import Options, Regression
+from onedraw.models.sums.clamped_sums import SKIP
+from onedraw.planning import Choices, Options, Regression
 from onedraw.planning.formulas import choose_columns
 from onedraw.planning.question import in_python
 from onedraw.planning.regression import regression_for
 from onedraw.plans import Plan
+from onedraw.privacy import Promise
 from onedraw.release.estimates import (
     Estimates,
     estimates_of,
@@ -59,6 +65,9 @@ from .validation import (
     target_of,
 )
 
+MISSING = ("auto", SKIP, "middle")
+"""What may become of a record with a missing cell, where no schema says it."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RegressionEstimator(PrivateEstimator):
@@ -70,13 +79,16 @@ class RegressionEstimator(PrivateEstimator):
     prior_scale: float | None = None
     effect: float | None = None
     n_draws: int | Literal["auto"] = "auto"
+    missing: str = "auto"
 
     kind: ClassVar[str]
     """What `planning` calls the question."""
 
     def _options(self) -> dict[str, Any]:
         """Parameters that `planning.Regression` has too, by name; ``features`` are names here, and a number there."""
-        known = {name: value for name, value in self.get_params(deep=False).items() if name != "features"}
+        known = {
+            name: value for name, value in self.get_params(deep=False).items() if name not in ("features", "missing")
+        }
         return {field.name: known[field.name] for field in fields(Regression) if field.name in known}
 
     def _question(self, rows: Rows) -> Regression:
@@ -100,11 +112,44 @@ class RegressionEstimator(PrivateEstimator):
         if not isinstance(self.mechanism, str):
             raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, got {self.mechanism!r}.")
         options = {"n": n, "mechanism": self.mechanism, "accept": accepted, "records_per_person": people}
-        choice = cached(Regression.choices, question, budget, draws=self._draws(), **options)
+        question, choice = self._chosen(question, budget, draws=self._draws(), **options)
         draws = self._release(choice, data)
+        self._keep_known(choice)
         self._public_question: Regression = question
         self.interval_reason_: str = question.why_no_interval(choice.best)
         return draws
+
+    def _chosen(self, question: Regression, budget: Promise, **options: Any) -> tuple[Regression, Choices]:
+        """The question with what becomes of a missing cell, and its plans, from public parameters alone.
+
+        "auto" skips records with a missing cell, unless nothing that answers the question can: then the cell is the middle of its range.
+        """
+        if self.missing not in (*MISSING, None):
+            raise InvalidModel(
+                f"missing is one of {', '.join(map(repr, MISSING))}, got {self.missing!r}. Fill cells in before, each record by itself and by "
+                "public numbers, for another value."
+            )
+        if self.schema_given or self.missing == "middle":
+            return question, cached(Regression.choices, question, budget, **options)
+        skipping = replace(question, missing=SKIP)
+        try:
+            return skipping, cached(Regression.choices, skipping, budget, **options)
+        except (PromiseRefused, InvalidModel):
+            if self.missing == SKIP:
+                raise
+        return question, cached(Regression.choices, question, budget, **options)
+
+    @property
+    def schema_given(self) -> bool:
+        """Whether a schema says what becomes of a missing cell."""
+        return getattr(self, "schema", None) is not None
+
+    def _keep_known(self, choice: Choices) -> None:
+        """The noisy number of records with all cells, where the others contribute nothing."""
+        stages = self.certificate_.draw.stages or {}
+        if (known := choice.best.mechanism.missing_of(choice.best, stages)) is not None:
+            self.n_complete_: int = known.shown
+            self.n_complete_interval_: tuple[int, int] = known.interval(LEVEL)
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
         X, y = data
@@ -163,6 +208,9 @@ class LinearEstimator(RegressionEstimator):
         model, features = self.choice_.best.model, self.choice_.best.model.features
         self.draws_: Array = readable_draws(self.certificate_, model)
         values = values_of(self.certificate_, self.choice_.best)[: model.row_blocks * features.width]
+        plan, stages = self.choice_.best, self.certificate_.draw.stages or {}
+        if (few := plan.mechanism.without_estimate(plan, stages)) is not None and few.any():
+            values = np.full(len(values), np.nan)
         blocks = values.reshape(model.row_blocks, -1)  # a variance at the end is left out
         self.coef_: Array = blocks[:, : features.count]
         self.intercept_: Any = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
