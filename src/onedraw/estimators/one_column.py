@@ -34,9 +34,9 @@ from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import ConjugateModel, Grouped, Table
 from onedraw.models.batches import column_chunks
-from onedraw.models.tables.table import MOST_GROUPINGS
 from onedraw.models.model import CANNOT_SKIP
 from onedraw.models.sums.clamped_sums import SKIP, is_skip
+from onedraw.models.tables.table import MOST_GROUPINGS
 from onedraw.planning import Choices, ColumnQuestion
 from onedraw.planning.column_questions import POSTERIORS
 from onedraw.plans import Plan

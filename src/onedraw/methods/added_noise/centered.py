@@ -30,10 +30,10 @@ from onedraw.methods.added_noise.mechanism import (
     check_table,
     whole_numbers,
 )
-from onedraw.methods.noise_law import NoiseLaw
 from onedraw.methods.base import Mechanism, NoisyCount
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.intervals import Interval, Published
+from onedraw.methods.noise_law import NoiseLaw
 from onedraw.models import NumberTable
 from onedraw.models.tables.centered_squares import BLOCK, LARGEST, REACH, Squares, centers_of, square_error, squares_of
 from onedraw.models.tables.table import STEPS

@@ -17,9 +17,8 @@ from onedraw.samplers.randomness import BOTH, is_secure
 from onedraw.samplers.sampler import Sample
 from onedraw.samplers.selection import WholeNumbers, accepts, flip_run, select_run
 
-from .selection import UNITS
-
 from .groups import GroupNumbers, count_law, middle_place, size_slack
+from .selection import UNITS
 
 
 @dataclass(frozen=True)
