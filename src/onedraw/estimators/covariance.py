@@ -61,7 +61,7 @@ class DPCovariance(PrivateEstimator):
     def _fit(self, X: Any, y: Any) -> None:
         question, data, n, people = self._by_bounds(X) if self.schema is None else self._by_schema(X, self.schema)
         choice = cached(CovarianceQuestion.choices, question, self._budget(), n=n, records_per_person=people)
-        self._release(choice, data)
+        self._release(choice, data, "" if self.schema is not None else choice.best.model.features.reads_missing)
         self._keep_known(choice)
         model, found = question.model, self.release_.moments
         self.column_names_ = np.array(model.names, dtype=object)

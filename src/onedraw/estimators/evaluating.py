@@ -124,6 +124,7 @@ def evaluate(
     | a record whose | counts as |
     | --- | --- |
     | class or response is missing, or not declared | nothing: how many there are is released beside (a schema may declare a value) |
+    | cell is missing that a model of this library needs, which skipped such records | nothing, likewise |
     | prediction fails or is not a number | a score of 0, the first class, or the middle of the range |
     | response lies outside the bounds | the nearest bound |
 

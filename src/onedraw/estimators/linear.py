@@ -7,11 +7,12 @@ one draw of full weight, or ``n_draws`` that share the budget so that their spre
 scaled to [−1, 1] by their declared ranges before the draw, so the certificate's numbers are those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public,
 linear change of units.
 
-A record with a missing cell, in its row or its response, contributes nothing (``missing="skip"``; "auto" where nothing that answers the
-question can skip it: then, and with "middle", the cell is the middle of its range). ``n_complete_`` is the noisy number of the others.
+A record with a missing cell, in its row or its response, contributes nothing (``missing="skip"``, the default), and ``n_complete_`` is the
+noisy number of the others. A mechanism that has to know how many records contribute refuses that before anything is charged; with
+``missing="middle"`` such a cell is read as the middle of its range, and a note of the certificate says so.
 
-New rows are brought into the declared bounds, and what is not a number is predicted as the
-middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``; a fit's may be drawn back to the level, and
+New rows are brought into the declared bounds. One with a missing cell is predicted NaN, or where it has to be a label by the middle of
+the cell's range, which a warning says; with ``missing="middle"`` all are predicted so. Within the bounds the predictor is ``X @ coef_.T + intercept_``; a fit's may be drawn back to the level, and
 `summary` says by how much.
 """
 
@@ -35,14 +36,13 @@ from onedraw.methods.draws.path_start import remembers_start
 from onedraw.methods.fits import why_fit_refused
 from onedraw.models import Gaussian
 from onedraw.models.batches import column_chunks
-from onedraw.models.features import read_rows
+from onedraw.models.features import read_rows, whole_rows
 from onedraw.models.sums.clamped_sums import SKIP
 from onedraw.planning import Choices, Options, Regression
 from onedraw.planning.formulas import choose_columns
 from onedraw.planning.question import in_python
 from onedraw.planning.regression import regression_for
 from onedraw.plans import Plan
-from onedraw.privacy import Promise
 from onedraw.release.estimates import (
     Estimates,
     estimates_of,
@@ -51,6 +51,7 @@ from onedraw.release.estimates import (
     values_of,
     why_refused,
 )
+from onedraw.release.predictions import without_incomplete
 
 from .base import Bounds, FileName, NoInterval, PrivateEstimator, cached, compared_features, is_integer
 from .validation import (
@@ -65,7 +66,7 @@ from .validation import (
     target_of,
 )
 
-MISSING = ("auto", SKIP, "middle")
+MISSING = (SKIP, "middle")
 """What may become of a record with a missing cell, where no schema says it."""
 
 
@@ -79,7 +80,7 @@ class RegressionEstimator(PrivateEstimator):
     prior_scale: float | None = None
     effect: float | None = None
     n_draws: int | Literal["auto"] = "auto"
-    missing: str = "auto"
+    missing: str = SKIP
 
     kind: ClassVar[str]
     """What `planning` calls the question."""
@@ -112,32 +113,23 @@ class RegressionEstimator(PrivateEstimator):
         if not isinstance(self.mechanism, str):
             raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, got {self.mechanism!r}.")
         options = {"n": n, "mechanism": self.mechanism, "accept": accepted, "records_per_person": people}
-        question, choice = self._chosen(question, budget, draws=self._draws(), **options)
-        draws = self._release(choice, data)
+        if not self.schema_given:
+            question = replace(question, missing=self._skips())
+        choice = cached(Regression.choices, question, budget, draws=self._draws(), **options)
+        draws = self._release(choice, data, "" if self.schema_given else choice.best.model.reads_missing)
         self._keep_known(choice)
         self._public_question: Regression = question
         self.interval_reason_: str = question.why_no_interval(choice.best)
         return draws
 
-    def _chosen(self, question: Regression, budget: Promise, **options: Any) -> tuple[Regression, Choices]:
-        """The question with what becomes of a missing cell, and its plans, from public parameters alone.
-
-        "auto" skips records with a missing cell, unless nothing that answers the question can: then the cell is the middle of its range.
-        """
-        if self.missing not in (*MISSING, None):
+    def _skips(self) -> str | None:
+        """What the question says of missing cells: "skip", or None where they are read as the middle of their range."""
+        if self.missing not in MISSING:
             raise InvalidModel(
                 f"missing is one of {', '.join(map(repr, MISSING))}, got {self.missing!r}. Fill cells in before, each record by itself and by "
                 "public numbers, for another value."
             )
-        if self.schema_given or self.missing == "middle":
-            return question, cached(Regression.choices, question, budget, **options)
-        skipping = replace(question, missing=SKIP)
-        try:
-            return skipping, cached(Regression.choices, skipping, budget, **options)
-        except (PromiseRefused, InvalidModel):
-            if self.missing == SKIP:
-                raise
-        return question, cached(Regression.choices, question, budget, **options)
+        return SKIP if self.missing == SKIP else None
 
     @property
     def schema_given(self) -> bool:
@@ -258,10 +250,11 @@ class LinearEstimator(RegressionEstimator):
         in_columns: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
         return remembers_start(draws, self.choice_.best, in_columns[: model.row_blocks * model.features.width])
 
-    def _scores(self, X: Any) -> Array:
-        """(n, blocks): the linear predictors of new rows, read like those of the fit."""
+    def _scores(self, X: Any, *, filled: bool = False) -> Array:
+        """(n, blocks): the linear predictors of new rows, read like those of the fit; NaN for one with a missing cell where such
+        contributed nothing, unless ``filled``."""
         check_is_fitted(self)
-        return np.asarray(self.release_.predictor.scores(encoded(self, X))[0])
+        return np.asarray(self.release_.predictor.scores(encoded(self, X, filled=filled))[0])
 
     def _expected(self, X: Any, level: float | None) -> Array | Expected:
         """(n, outputs): what the model expects of new rows, in the response's own units; with a level also the ends of
@@ -273,7 +266,7 @@ class LinearEstimator(RegressionEstimator):
         if level is None:
             return predictor.at(rows)
         low, high = predictor.between(rows, level)
-        if remark := predictor.why_not(low):
+        if remark := predictor.why_not(low, rows):
             warnings.warn(remark, NoInterval, stacklevel=3)
         return Expected(predictor.at(rows, as_estimated=True), low, high)
 
@@ -343,11 +336,14 @@ class LinearEstimator(RegressionEstimator):
         return found.first(len(self._given))
 
 
-def encoded(estimator: Any, X: Any) -> Array:
-    """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last."""
+def encoded(estimator: Any, X: Any, *, filled: bool = False) -> Array:
+    """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last; ``filled`` as in `Predictor.rows`."""
     if estimator.certificate_.data.declared is not None:
         named = isinstance(X, str | os.PathLike | DatabaseTable)
-        rows: Array = estimator.release_.predictor.rows(X if named else by_name(X, list(estimator.feature_names_in_)))
+        source = X if named else by_name(X, list(estimator.feature_names_in_))
+        rows: Array = estimator.release_.predictor.rows(source, filled=filled)
         return rows
     features = estimator.choice_.best.model.features
-    return np.concatenate(list(read_rows(check_rows(estimator, X, reset=False).X, features)))
+    given = check_rows(estimator, X, reset=False).X
+    found = np.concatenate(list(read_rows(given, features)))
+    return without_incomplete(found, whole_rows(given, features)) if features.skips and not filled else found

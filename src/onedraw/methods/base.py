@@ -283,8 +283,8 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
 
 
 REMEDY_OF_SKIP = (
-    "Declare what a missing cell becomes, in the schema `missing: 55` or a declared level, in Python missing=; or use a method that "
-    "skips missing cells."
+    "Declare what a missing cell becomes, in the schema `missing: 55` or a declared level, in Python missing= (missing='middle' for a "
+    "regression or covariances by bounds); or use a method that skips missing cells, such as a fit (delta above 0)."
 )
 
 

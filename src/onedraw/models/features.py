@@ -115,6 +115,17 @@ class Features:
             return "scaled onto the ball"
         return "clamped to the box and scaled to [-1, 1]" if self.scaled else "clamped to the box"
 
+    @property
+    def reads_missing(self) -> str:
+        """What a missing cell is read as, in words; empty where its record contributes nothing."""
+        if self.skips or not self.count:
+            return ""
+        if self.data_norm is not None or self.box is None:
+            return "a missing cell is read as 0"
+        if self.scaled and self.intercept:
+            return "a missing cell is read as the middle of its column's bounds"
+        return "a missing cell is read as the number within its column's bounds that is nearest to 0"
+
     def _on_scale(self, values: Array) -> Array:
         shift, divisor = self.scale
         moved: Array = values - shift

@@ -59,6 +59,11 @@ class Response(abc.ABC):
                 f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared."
             )
 
+    @property
+    def of_missing(self) -> str:
+        """What a missing response is read as where it is not skipped, in words."""
+        return "the first class"
+
     @abc.abstractmethod
     def from_column(self, values: NDArray[Any]) -> Array:
         """From the codes or numbers of a schema's column."""
@@ -132,6 +137,10 @@ class Clamped(Response):
     def interval(self) -> Interval:
         return (self.lower, self.upper)
 
+    @property
+    def of_missing(self) -> str:
+        return f"{min(max(0.0, self.lower), self.upper):g}"
+
     def from_column(self, values: NDArray[Any]) -> Array:
         numbers = np.asarray(values, dtype=np.float64)
         substitute = min(max(0.0, self.lower), self.upper)
@@ -145,6 +154,10 @@ class Counts(Response):
 
     kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
     interval = (0.0, 1e15)
+
+    @property
+    def of_missing(self) -> str:
+        return "0"
 
     def from_column(self, values: NDArray[Any]) -> Array:
         return np.floor(Clamped(*self.interval).from_column(values))

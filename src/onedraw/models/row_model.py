@@ -141,6 +141,17 @@ class RowModel(Model):
         return self.features.skips
 
     @property
+    def reads_missing(self) -> str:
+        """What a missing cell of an array or a frame is read as, in words; empty where its record contributes nothing."""
+        return ", and ".join(filter(None, (self.features.reads_missing, self._missing_response)))
+
+    @property
+    def _missing_response(self) -> str:
+        if self.response is None or self.skips:
+            return ""
+        return f"a missing response as {self.response.of_missing}"
+
+    @property
     def meaning(self) -> str:
         if not self.changes:
             return super().meaning

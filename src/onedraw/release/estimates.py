@@ -296,7 +296,9 @@ def note_of(certificate: Certificate, plan: Plan) -> str:
     stages = certificate.draw.stages or {}
     missing = plan.mechanism.missing_of(plan, stages)
     words = "" if missing is None else missing.words(plan.mechanism.missing_words(plan))
-    return " ".join(filter(None, (plan.mechanism.note(plan, stages), words)))
+    reads = getattr(plan.model, "reads_missing", "")
+    read = f"{reads[:1].upper()}{reads[1:]}." if any(note.statement == reads for note in certificate.data.notes) else ""
+    return " ".join(filter(None, (plan.mechanism.note(plan, stages), words, read)))
 
 
 BASES = ("declared", "commonest")

@@ -97,7 +97,7 @@ class FitBySteps(GaussianSampler):
 
     def adds_in_numpy(self, plan: Plan) -> bool:
         """Return whether the records are few enough for NumPy."""
-        return plan.n * plan.mechanism.problem(plan).layout.width <= MOST_NUMPY_VALUES
+        return bool(plan.n * plan.mechanism.problem(plan).layout.width <= MOST_NUMPY_VALUES)
 
     def run(self, target: StepsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         published = Stages(target, Noise(randomness, pure=False)).run()
