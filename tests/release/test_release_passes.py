@@ -213,7 +213,6 @@ FLOATS = {
     "Gibbs": (od.Gibbs(), CONVEX),
     "Diffused, a chain": (od.Diffused(), CONVEX),
     "BetaDivergence": (od.BetaDivergence(), CONVEX),
-    "Measured, a chain": (od.Measured(of=od.Gibbs()), CONVEX),
     "NoisyGradient, a loss of one's own": (od.NoisyGradient(weight=0.1, time=0.1), OWN),
     "Minami": (baselines.Minami(), SMOOTH),
     "OnePosteriorSample": (baselines.OnePosteriorSample(), BALL),

@@ -356,13 +356,18 @@ def calibrate(
             f"calibrate needs a mechanism such as Diffused(), brackets included, not {name}. The mechanism is the "
             "theorem that makes the draw private."
         )
+    check_contributions(mechanism, model)
+    reserve = mechanism.default_gamma(model, budget) if gamma is None else gamma
+    return within_decimal(mechanism.calibrate(Request(model, budget, n, draws, reserve, records_per_person)))
+
+
+def check_contributions(mechanism: Mechanism, model: Model) -> None:
+    """Refuse a mechanism that has to know how many records contribute, where that is private."""
     if model.skips and not mechanism.skips:
         raise UnsupportedBudget(
             f"{mechanism.title} has to know how many records contribute, and here a record with a missing cell contributes nothing: how many "
             f"do is private. {REMEDY_OF_SKIP}"
         )
-    reserve = mechanism.default_gamma(model, budget) if gamma is None else gamma
-    return within_decimal(mechanism.calibrate(Request(model, budget, n, draws, reserve, records_per_person)))
 
 
 def within_decimal(plan: Plan) -> Plan:

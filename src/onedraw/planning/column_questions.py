@@ -209,10 +209,7 @@ def table_for(
         column = column_for(schema, target, question, numeric=between is not None)
     groups = grouping(schema, target, by, question)
     show = "counts" if question == "count" else "shares"
-    skipped: dict[str, Any] = {}
-    if any(schema.column(name).skips for name in (target, *by)):
-        skipped = {"missing": SKIP, "nobody": schema.person is not None}
-    groups |= skipped
+    groups |= skipped_of(schema, (target, *by))
     if between is not None:
         return CategoryTable(**_condition(column, target, level, between), show=show, **groups)
     match question:
@@ -225,6 +222,13 @@ def table_for(
             return NumberTable(lower, upper, show=question, **groups)
         case _:  # ranks, and families without a table
             return None
+
+
+def skipped_of(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
+    """Return what a table or quantiles of these columns declare of missing cells, if one of them skips its own."""
+    if not any(schema.column(name).skips for name in names):
+        return {}
+    return {"missing": SKIP, "nobody": schema.person is not None}
 
 
 def _condition(column: Any, target: str, level: str | None, between: Sequence[float]) -> dict[str, Any]:
@@ -293,14 +297,13 @@ def _is_whole(column: Any) -> bool:
 
 def quantile_model(
     column: Any, question: str, levels: Any, interval: float | None, by: tuple[str, ...] = (),
-    groups: tuple[tuple[str, ...], ...] = (), *, nobody: bool = False,
+    groups: tuple[tuple[str, ...], ...] = (), **skipped: Any,
 ) -> ColumnQuantiles:  # fmt: skip
-    """Quantiles of a column in its declared range, as a whole or within groups; counts on whole numbers."""
+    """Quantiles of a column in its declared range, as a whole or within groups; counts on whole numbers. ``skipped`` is `skipped_of`."""
     if question == "median" and levels is not None and tuple(levels) != (0.5,):
         raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
     (lower, upper), step = column.ends, 1.0 if _is_whole(column) else None
-    skipped: dict[str, Any] = {"missing": SKIP, "nobody": nobody} if column.skips else {}
     return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval, by=by, groups=groups, **skipped)
 
 

@@ -23,7 +23,7 @@ from onedraw.methods import AddedNoise, ExponentialQuantiles, GroupQuantiles, Me
 from onedraw.models import Several, Table
 from onedraw.privacy import Promise
 
-from .column_questions import column_for, grouping, quantile_model, table_for
+from .column_questions import column_for, grouping, quantile_model, skipped_of, table_for
 
 TABLE_WEIGHT, QUARTILES_WEIGHT = 1.0, 2.0
 
@@ -82,15 +82,9 @@ def _questions(schema: Schema, names: Sequence[str], by: tuple[str, ...], *, qua
         found.append((name, table, AddedNoise(), TABLE_WEIGHT))
         if numeric and quartiles:
             column, groups = column_for(schema, name, "quantiles"), grouping(schema, name, by, "quantiles")
-            model = quantile_model(column, "quantiles", QUARTILES, 0.95, **groups)
-            found.append(
-                (name, model, GroupQuantiles() if _private_size(model) else ExponentialQuantiles(), QUARTILES_WEIGHT)
-            )
+            model = quantile_model(column, "quantiles", QUARTILES, 0.95, **groups, **skipped_of(schema, (name, *by)))
+            found.append((name, model, GroupQuantiles() if by else ExponentialQuantiles(), QUARTILES_WEIGHT))
     return found
-
-
-def _private_size(model: Any) -> bool:
-    return bool(model.by) or bool(getattr(model, "skips", False))
 
 
 def _calibrated(asked: Asked, schema: Schema, budget: Promise, n: int, *, last: bool = False) -> Plan | None:

@@ -32,7 +32,7 @@ from scipy import special
 from onedraw.arrays import Array
 from onedraw.methods.added_noise.mechanism import noisy_apart, noisy_sums
 from onedraw.methods.base import NoisyCount as Count
-from onedraw.methods.comparisons import Scores
+from onedraw.methods.comparisons import CLEAR, Scores
 from onedraw.methods.noise_law import NoiseLaw, law_of
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.conjugate.family import binomial
@@ -103,7 +103,7 @@ def deviation_interval(plan: Plan, stages: Mapping[str, Any], level: float) -> t
     """Return the standard deviation of each group and its ends, from the noisy sums that a mean was released with."""
     table, n = plan.model, plan.n
     noisy, law = noisy_sums(plan, stages), law_of(plan)
-    sizes, shares, spreads = table.moments(noisy, n)
+    sizes, shares, spreads = table.moments(noisy, n, noisy_apart(plan, stages))
     weights = [1.0 / weight for weight in table.weights(law.law)]
     rows = []
     for sums, size, share, spread in zip(noisy, sizes, shares, spreads, strict=True):
@@ -112,6 +112,8 @@ def deviation_interval(plan: Plan, stages: Mapping[str, Any], level: float) -> t
             records, places = max(float(sums.sum()) / STEPS, 1.0), np.array([0.0, 0.5, 1.0])
             squares = ((places - t) ** 2 - max(float(spread), 0.0) + np.array([0.0, -0.25, 0.0])) / (records * STEPS)
             squared, mean, most = squares.tolist(), ((places - t) / (records * STEPS)).tolist(), records
+        elif table.skips:
+            mean, squared = _factors_of_known(table, law, most, t, float(spread))
         else:
             mean = [weights[0] / (2.0 * most * STEPS)]
             squared = [weights[1] / (4.0 * most * STEPS), abs(2.0 * t - 1.0) * weights[0] / (2.0 * most * STEPS)]
@@ -138,6 +140,7 @@ def group_scores(plan: Plan, stages: Mapping[str, Any], place: int | None = None
             assert sizes is not None
             noisy = np.column_stack([sizes - noisy[:, 0], noisy[:, 0]])
             return Scores.of_shares(table.group_names, noisy, sizes, law)
+        noisy = noisy[:, : table.kept]  # without missing cells, where each group has their number
         at = table.kept - 1 if place is None else place
         counts = np.column_stack([noisy.sum(axis=1) - noisy[:, at], noisy[:, at]])
         return Scores.of_shares(table.group_names, counts, None, law, others=table.kept - 1)
@@ -152,6 +155,11 @@ def group_scores(plan: Plan, stages: Mapping[str, Any], place: int | None = None
     first = 1.0 / table.weights(law.law)[0]
     size = np.maximum(sizes, 1.0)
     sampling = np.sqrt(np.clip(spread, 0.0, 0.25) / size + 1.0 / size**3)
+    if table.skips:
+        common = float(np.average(np.clip(share, 0.0, 1.0), weights=size))
+        factors = np.array([_factors_of_known(table, law, float(one), common, 0.0)[0] for one in size])
+        clear = sizes > CLEAR * law.deviation(known_factors(table, law))
+        return Scores(what, table.group_names, np.clip(share, 0.0, 1.0), sampling, factors, law, clear, table.width)
     factors = (first / (2.0 * size * STEPS))[:, None]
     return Scores(what, table.group_names, share, sampling, factors, law, sizes > 0, table.width)
 
@@ -323,7 +331,7 @@ def _of_known_cells(
     known: float | None,
 ) -> Ends:  # fmt: skip
     """Of cells whose number has noise: (Σ v + K)/2 − pK has mean zero at the truth p, whatever K is (Fieller)."""
-    first, second, third = (1.0 / (weight * STEPS) for weight in table.weights(law.law)[:3])
+    first, third = (1.0 / (table.weights(law.law)[k] * STEPS) for k in (0, 2))
     counted = float(sums[2]) / STEPS
     t, n = min(max(share, 0.0), 1.0), max(size, 1.0)
     if table.show == "sum":
@@ -331,10 +339,7 @@ def _of_known_cells(
         factors = [half * first, middle * third]
         value, q = middle * counted + half * float(sums[0]) / STEPS, law.quantile(level, factors, 0.0)
         return value - q, value + q, 0.0, law.deviation(factors)
-    mean = 2.0 * t - 1.0
-    place = [first / (2.0 * n), mean * third / (2.0 * n)]
-    square = max(spread, 0.0) * 4.0 + mean**2
-    squared = [second / (4.0 * n), abs(mean) * first / (2.0 * n), abs(square - 2.0 * mean**2) * third / (4.0 * n)]
+    place, squared = _factors_of_known(table, law, n, t, spread)
     if table.show == "variance":
         return _variance(table, t, spread, n, squared, place, law, level)
     grown = n + law.deviation([third])
@@ -350,6 +355,18 @@ def _of_known_cells(
     )  # fmt: skip
     start, width = table.lower, table.width
     return start + width * low, start + width * high, width * sampling, width * privacy
+
+
+def _factors_of_known(
+    table: NumberTable, law: NoiseLaw, n: float, t: float, spread: float
+) -> tuple[list[float], list[float]]:
+    """Return what one step of each noise contributes to the place t of the mean of n known cells, and to their variance."""
+    first, second, third = (1.0 / (weight * STEPS) for weight in table.weights(law.law)[:3])
+    mean = 2.0 * t - 1.0
+    square = max(spread, 0.0) * 4.0 + mean**2
+    place = [first / (2.0 * n), -mean * third / (2.0 * n)]
+    squared = [second / (4.0 * n), abs(mean) * first / (2.0 * n), abs(square - 2.0 * mean**2) * third / (4.0 * n)]
+    return place, squared
 
 
 def _of_known_size(

@@ -199,7 +199,12 @@ class AddedNoise(NoiseOnSums):
         from .intervals import cross_table
 
         found = cross_table(plan, published.stages or {})
-        return None if found is None else independence(found, plan.n, law_of(plan))
+        if found is None:
+            return None
+        known = (
+            max(round(float(found.sum())), 0) if plan.model.skips else plan.n
+        )  # which is private where missing cells are skipped
+        return independence(found, known, law_of(plan))
 
     def level_scores(self, plan: Plan, published: Published, place: int) -> Scores | None:
         """Return by what groups are compared in one level of several, against all others."""

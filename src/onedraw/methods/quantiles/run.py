@@ -103,12 +103,12 @@ class GroupRanks(WholeNumbers):
         law = count_law(plan, "sizes")
         sizes = with_noise(law.law, target.sizes.tolist(), law.scale, seeded)
         slack = size_slack(model, law) if model.interval is not None else 0.0
-        parts = [replace(target.group(cell, count), slack=slack) for cell, count in enumerate(sizes)]
+        parts = [replace(target.group(cell, count), slack=slack) for cell, count in enumerate(sizes[: model.cells])]
         places = [_quantiles(part, randomness) for part in parts]
         local = np.array([[place - part.first_place for place in row] for part, row in zip(parts, places, strict=True)])
         stages = {"sizes": [float(count) for count in sizes], "quantiles": model.value(local).reshape(-1).tolist()}
         if numbers.signs_scale:
-            signs = target.signs(middle_place(model, sizes, local))
+            signs = target.signs(middle_place(model, sizes[: model.cells], local))
             stages["signs"] = [
                 float(count) for count in with_noise(law.law, signs.tolist(), numbers.signs_scale, seeded)
             ]

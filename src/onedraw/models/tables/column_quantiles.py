@@ -29,7 +29,7 @@ from onedraw.data.sums import Blocks, Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import is_records
 from onedraw.models.model import COUNT_FOR_NOBODY, Bound, ColumnModel, count, declared_missing, number
-from onedraw.models.sums.clamped_sums import is_skip, real
+from onedraw.models.sums.clamped_sums import is_skip, marks, real, unknown_codes
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 from onedraw.private import Private
@@ -241,7 +241,8 @@ LEAST_BITS = 3
 class PlaceOf(Reading):
     """A record's place round((x − lower)/step) in 0 … steps, itself alone deciding; NaN is at that of ``missing``. A reading of
     `onedraw.data.sums`. The places of a group follow those of the group before it. Where ``missing`` is NaN, missing cells are skipped:
-    they are in a cell beyond all others, and records that count for nobody in the one after it."""
+    they are in a cell beyond all others, and records that count for nobody in the one after it. A record whose group is not known is as one
+    whose own cell is missing: no group has it."""
 
     lower: float
     step: float
@@ -258,7 +259,10 @@ class PlaceOf(Reading):
             places /= self.step
         np.rint(places, out=places)
         if np.isnan(self.missing):
-            nobody, lost = np.asarray(values) == -np.inf, np.isnan(places)
+            codes = [unknown_codes(one, len(levels)) for one, levels in zip(codes, self.groups, strict=True)]
+            groupless = marks([np.zeros(len(places)), *codes])[1]
+            nobody = np.logical_or.reduce([np.asarray(one) == -np.inf for one in (values, *codes)])
+            lost = np.isnan(places) | groupless
             np.clip(places, 0, self.steps, out=places)
         elif not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
             places[np.isnan(places)] = np.rint((self.missing - self.lower) / self.step)
