@@ -69,7 +69,13 @@ def frame(rows: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
     return X, generator.integers(0, 2, rows)
 
 
-PUBLIC = {"bounds": ([0, 0, 0], [100, 10, 1]), "classes": ["no", "yes"], "random_state": 7, "n_draws": 1}
+PUBLIC = {
+    "bounds": ([0, 0, 0], [100, 10, 1]),
+    "classes": ["no", "yes"],
+    "random_state": 7,
+    "n_draws": 1,
+    "missing": "middle",
+}
 
 
 def row(screen: str, name: str) -> list[str]:
@@ -134,7 +140,9 @@ def test_every_kind_of_column_is_compared_with_its_declaration(model, column, ex
 
 @pytest.mark.parametrize("rows", [[[1, 2], [3], "x", [Spiteful(), None]], np.full((4, 2), np.nan)])
 def test_rows_of_any_kind_are_compared_and_none_can_stop_it(rows, monkeypatch):
-    model = od.DPLinearRegression(5.0, bounds=([0, 0], [1, 1]), response_bound=(0, 10), check="curator", n_draws=1)
+    model = od.DPLinearRegression(
+        5.0, bounds=([0, 0], [1, 1]), response_bound=(0, 10), check="curator", n_draws=1, missing="middle"
+    )
     with terminal(monkeypatch) as screen:
         model.fit(rows, list(range(len(rows))))
         assert len(row(screen(), "(response)")) == 4
