@@ -106,7 +106,7 @@ def test_without_a_terminal_it_is_refused_whatever_the_records_are(bad, tmp_path
     ledger.init("patients", od.ApproxDP(3.0, 1e-5))
     column = ["?"] * 50 if bad else ["no"] * 50
     model = od.DPProportion(1.0, classes=["no", "yes"], check="curator", ledger=ledger, dataset="patients")
-    with pytest.raises(errors.WrongCall, match="written to a terminal only") as refused:
+    with pytest.raises(errors.WrongCall, match="written to a terminal or shown in a notebook only") as refused:
         model.fit(column)
     assert "Nothing was read or charged" in str(refused.value)
     assert all(event.kind != Kind.RESERVED for event in ledger.events("patients"))
