@@ -88,7 +88,9 @@ def test_what_is_not_a_fit_with_standard_errors_has_no_interval(people):
     predictor = od.DPLogisticRegression(0.1, bounds=BOUNDS, classes=[0, 1]).fit(X[:200], y[:200])
     with pytest.raises(PromiseRefused, match="mechanism='fit'"):
         predictor.predict_proba(NEW, interval=0.95)
-    draw = od.DPLogisticRegression(1.0, bounds=BOUNDS, classes=[0, 1], mechanism="gdp").fit(X[:200], y[:200])
+    draw = od.DPLogisticRegression(1.0, bounds=BOUNDS, classes=[0, 1], mechanism="gdp", missing="middle").fit(
+        X[:200], y[:200]
+    )
     with pytest.raises(PromiseRefused, match="gives no interval of a prediction"):
         draw.predict_proba(NEW, interval=0.95)
     with pytest.raises(WrongCall, match="level is a probability"):

@@ -161,15 +161,15 @@ TABLES = {
 BOTH = {"epsilon": 1.0, "bounds": ([-4, -4], [4, 4]), "n_draws": 1, "random_state": 3}
 ONE = {"epsilon": 1.0, "random_state": 3}
 CLASSIFIERS = {
-    "logistic": od.DPLogisticRegression(**BOTH, classes=[0, 1], mechanism="gdp"),
-    "logistic, texts": od.DPLogisticRegression(**BOTH, classes=["0", "1"], mechanism="gdp"),
-    "softmax": od.DPLogisticRegression(**BOTH, classes=[0, 1, "unknown"], mechanism="gdp"),
-    "svc": od.DPLinearSVC(**BOTH, classes=[False, True], mechanism="gdp"),
+    "logistic": od.DPLogisticRegression(**BOTH, classes=[0, 1], mechanism="gdp", missing="middle"),
+    "logistic, texts": od.DPLogisticRegression(**BOTH, classes=["0", "1"], mechanism="gdp", missing="middle"),
+    "softmax": od.DPLogisticRegression(**BOTH, classes=[0, 1, "unknown"], mechanism="gdp", missing="middle"),
+    "svc": od.DPLinearSVC(**BOTH, classes=[False, True], mechanism="gdp", missing="middle"),
     "network": od.DPMLPClassifier(**BOTH, classes=["0", 1.0], hidden=2, accept="assumed"),
 }
 REGRESSORS = {
-    "linear": od.DPLinearRegression(**BOTH, response_bound=(-1, 4), mechanism="least-squares"),
-    "quantile": od.DPQuantileRegressor(**BOTH, mechanism="gdp"),
+    "linear": od.DPLinearRegression(**BOTH, response_bound=(-1, 4), mechanism="least-squares", missing="middle"),
+    "quantile": od.DPQuantileRegressor(**BOTH, mechanism="gdp", missing="middle"),
     "network regressor": od.DPMLPRegressor(**BOTH, response_bound=4.0, hidden=2, accept="assumed"),
 }
 OF_COLUMNS = {

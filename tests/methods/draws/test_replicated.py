@@ -124,7 +124,7 @@ def one_fit(rare: float | None, *, seed: int):
     if rare is not None:
         X[:, 0] = generator.uniform(size=3000) < rare
     y = X @ np.array([5.0, 1.0, -1.0]) + generator.normal(0.0, 2.5, 3000)
-    options = {"mechanism": "noisy-gradient huber", "n_draws": 8}
+    options = {"mechanism": "noisy-gradient huber", "missing": "middle", "n_draws": 8}
     return od.DPLinearRegression(5.0, bounds=(0, 1), response_bound=10.0, random_state=seed, **options).fit(X, y)
 
 
