@@ -1,4 +1,4 @@
-"""A record that contributes nothing is a value of a record: it moves sums no farther than any other, and nobody who has to know n skips it."""
+"""Mechanisms with `missing: skip` (base.py): a record that contributes nothing is a value of a record: it moves sums no farther than any other, and nobody who has to know n skips it."""
 
 import itertools
 import math

@@ -363,7 +363,9 @@ def calibrate(
 
 def check_contributions(mechanism: Mechanism, model: Model) -> None:
     """Refuse a mechanism that has to know how many records contribute, where that is private."""
-    if model.skips and not mechanism.skips:
+    if (
+        getattr(model, "skips", False) and not mechanism.skips
+    ):  # what is no model is refused by `calibrate` of the mechanism
         raise UnsupportedBudget(
             f"{mechanism.title} has to know how many records contribute, and here a record with a missing cell contributes nothing: how many "
             f"do is private. {REMEDY_OF_SKIP}"

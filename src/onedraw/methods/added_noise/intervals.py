@@ -334,13 +334,13 @@ def _of_known_cells(
     first, third = (1.0 / (table.weights(law.law)[k] * STEPS) for k in (0, 2))
     counted = float(sums[2]) / STEPS
     t, n = min(max(share, 0.0), 1.0), max(size, 1.0)
-    if table.show == "sum":
+    if table.is_total:
         middle, half = table.lower + table.width / 2.0, table.width / 2.0
         factors = [half * first, middle * third]
         value, q = middle * counted + half * float(sums[0]) / STEPS, law.quantile(level, factors, 0.0)
         return value - q, value + q, 0.0, law.deviation(factors)
     place, squared = _factors_of_known(table, law, n, t, spread)
-    if table.show == "variance":
+    if table.is_spread:
         return _variance(table, t, spread, n, squared, place, law, level)
     grown = n + law.deviation([third])
     private = raised(spread, law.deviation(squared), n) if known is None else known

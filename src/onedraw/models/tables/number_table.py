@@ -114,6 +114,11 @@ class NumberTable(Table):
         return self.show in ("mean", "rate")
 
     @property
+    def is_total(self) -> bool:
+        """Whether its numbers are sums over the records."""
+        return self.show == "sum"
+
+    @property
     def is_spread(self) -> bool:
         """Whether its numbers are variances: what it estimates is quadratic in the numbers of the records."""
         return self.show == "variance"
