@@ -243,7 +243,7 @@ def _cells(part: Plan, published: Published, level: float, reach: float) -> list
     columns = np.stack([published.draws[0], found.low, found.high])
     if (without := _without(part, published)) is not None:
         columns[:, without] = np.nan
-    return [Cell(*map(float, column), reach) for column in columns.T]
+    return [Cell(value, low, high, reach) for value, low, high in columns.T.tolist()]
 
 
 def _without(part: Plan, published: Published) -> Any:
@@ -269,7 +269,8 @@ def _missing_cells(column: str, part: Plan, published: Published, level: float) 
 
 
 def _counted(count: NoisyCount, level: float) -> Cell:
-    return Cell(float(count.shown), *map(float, count.interval(level)), count.of)
+    low, high = count.interval(level)
+    return Cell(float(count.shown), float(low), float(high), count.of)
 
 
 def _numbers(column: str, part: Plan, published: Published, level: float) -> Iterator[Line]:
