@@ -80,6 +80,16 @@ def missing_cells(plan: Plan, stages: Mapping[str, Any]) -> Count:
     return Count(value, lambda level: law.quantile(level, factors, 0.0) + 0.5, float(plan.n))
 
 
+def known_cells(plan: Plan, stages: Mapping[str, Any]) -> list[Count]:
+    """Return the number of known cells in each group, with its interval by the law of the noise."""
+    table, law = plan.model, law_of(plan)
+    factors = known_factors(table, law)
+    found = table.known_of(noisy_sums(plan, stages), plan.n)
+    return [
+        Count(float(value), lambda level: law.quantile(level, factors, 0.0) + 0.5, float(plan.n)) for value in found
+    ]
+
+
 def too_few_known(plan: Plan, stages: Mapping[str, Any]) -> Array:
     """Return which published numbers are about groups with too few known cells, as far as noise tells."""
     table, law = plan.model, law_of(plan)

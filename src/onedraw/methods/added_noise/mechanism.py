@@ -172,6 +172,12 @@ class AddedNoise(NoiseOnSums):
 
         return missing_cells(plan, stages)
 
+    def known_of(self, plan: Plan, stages: Mapping[str, Any]) -> list[NoisyCount]:
+        """Return the noisy number of known cells in each group, of a table that skips missing ones."""
+        from .intervals import known_cells  # which only a description needs
+
+        return known_cells(plan, stages)
+
     def without_estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array | None:
         if not (plan.model.skips and plan.model.divides and stages):
             return None
