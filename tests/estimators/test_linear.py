@@ -114,7 +114,7 @@ def test_robust_standard_errors_hold_where_counts_scatter_more_than_the_model_sa
     X = generator.uniform(0, 1, (20_000, 2))
     y = generator.negative_binomial(0.5, 0.5 / (0.5 + np.exp(X[:, 0] - 0.5)))
     fit = {"bounds": (0, 1), "largest": 5, "random_state": 0}
-    mode = {**fit, "mechanism": "perturbed-mode"}
+    mode = {**fit, "mechanism": "perturbed-mode", "missing": "middle"}
     plain, robust = (od.DPPoissonRegressor(8.0, **mode, robust=robust).fit(X, y) for robust in (False, True))
     assert robust.certificate_.plan["mechanism"]["robust"] is True
     assert "variability" in robust.certificate_.draw.stages
