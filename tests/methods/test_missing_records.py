@@ -12,7 +12,15 @@ import onedraw as od
 from onedraw import models
 from onedraw.data import Schema, read
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.methods import AddedNoise, AveragedSteps, CenteredNoise, ClippedGradients, ExponentialQuantiles, Moments
+from onedraw.methods import (
+    AddedNoise,
+    AveragedSteps,
+    CenteredNoise,
+    ClippedGradients,
+    ExponentialQuantiles,
+    GroupQuantiles,
+    Moments,
+)
 from onedraw.methods.added_noise.run import with_noise
 from onedraw.methods.base import Mechanism
 from onedraw.methods.clipped_gradients import sizes as clipped
@@ -304,7 +312,15 @@ def test_the_noise_of_that_count_is_discrete_laplace():
 
 
 def test_methods_that_have_to_know_n_refuse_with_the_remedy():
-    skipping = {AddedNoise, AveragedSteps, CenteredNoise, ClippedGradients, ExponentialQuantiles, Moments}
+    skipping = {
+        AddedNoise,
+        AveragedSteps,
+        CenteredNoise,
+        ClippedGradients,
+        ExponentialQuantiles,
+        GroupQuantiles,
+        Moments,
+    }
     others = [one for one in Mechanism.members().values() if one not in skipping]
     assert all(not one.skips for one in others)
     model = REGRESSIONS["logistic"][0]
