@@ -11,6 +11,7 @@ import abc
 import datetime
 import difflib
 import math
+import sys
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
@@ -123,10 +124,13 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Step = Annotated[Finite, Field(gt=0.0)]
 
 
+LARGEST = sys.float_info.max
+
+
 def _number_or_skip(value: Any) -> float | str:
     if isinstance(value, str) and value.strip(BLANKS) == SKIP:
         return SKIP
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
         raise ValueError(
             f"`missing:` expected a finite number inside the bounds, or skip, got {_words_for(value)}. Leave it out, and missing "
             "cells contribute nothing"
@@ -135,8 +139,8 @@ def _number_or_skip(value: Any) -> float | str:
 
 
 _NUMBER_OR_SKIP = BeforeValidator(_number_or_skip)
-MissingNumber = Annotated[
-    Any, _NUMBER_OR_SKIP, WithJsonSchema({"anyOf": [{"type": "number"}, {"const": SKIP}], "default": SKIP})
+MissingNumber = Annotated[  # a float, as ever: a schema's digest is that of its JSON
+    Any, _NUMBER_OR_SKIP, AfterValidator(lambda value: value if value == SKIP else float(value)), WithJsonSchema({"anyOf": [{"type": "number"}, {"const": SKIP}], "default": SKIP})
 ]  # fmt: skip
 MissingCount = Annotated[
     Any, _NUMBER_OR_SKIP, WithJsonSchema({"anyOf": [{"type": "integer"}, {"const": SKIP}], "default": SKIP})
