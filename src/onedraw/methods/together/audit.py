@@ -32,6 +32,8 @@ REASON = "the record goes from one end of every column to the other: all tables 
 class TogetherCase(Case):
     """Noisy tables of one plan: a Gaussian law of one number, the sum of all moves, or the product of Laplace laws."""
 
+    without_draws = "its tables are attacked by draws one by one, as cases of their own"
+
     @property
     def tables(self) -> list[Plan]:
         found = self.plan.mechanism.part_plans(self.plan)
