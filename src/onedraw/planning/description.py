@@ -106,7 +106,7 @@ def _worst_rank(plan: Plan) -> float:
 def _has_ends(plan: Plan) -> bool:
     """Return whether the quartiles of columns as a whole have intervals; within groups single ones may lack them."""
     published = plan.mechanism.part_plans(plan)
-    alone = [part for part in published if isinstance(part.mechanism, ExponentialQuantiles)]
+    alone = [part for part in published if not (isinstance(part.model, Table) or part.model.by)]
     return all("lower" in part.mechanism.stage_sizes(part) for part in alone)
 
 

@@ -283,8 +283,8 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
     if model in RANKS:
         levels, interval = options.quantiles, LEVEL if options.interval else None
         column, groups = column_for(schema, target, model), grouping(schema, target, by, model)
-        table = quantile_model(column, model, levels, interval, **groups, **skipped_of(schema, (target, *by)))
-        return Asked(schema, target, model, QuantileQuestion(table), by)
+        ranked = quantile_model(column, model, levels, interval, **groups, **skipped_of(schema, (target, *by)))
+        return Asked(schema, target, model, QuantileQuestion(ranked), by)
     table = table_for(schema, target, question=model, by=by, level=options.level, between=between)
     # one level of a category has no Beta prior
     several = model == "proportion" and between is None and len(getattr(table, "levels", ())) > 2

@@ -70,7 +70,7 @@ class Predictions:
         if not self.classes:
             return []
         codes = self.values.argmax(axis=1) if self.values.shape[1] > 1 else (self.values[:, 0] > 0.0).astype(int)
-        lost = np.isnan(self.values).any(axis=1).tolist()
+        lost: list[Any] = np.atleast_1d(np.isnan(self.values).any(axis=1)).tolist()
         return ["" if gone else self.classes[code] for code, gone in zip(codes, lost, strict=True)]
 
 

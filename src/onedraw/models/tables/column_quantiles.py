@@ -259,7 +259,7 @@ class PlaceOf(Reading):
             places /= self.step
         np.rint(places, out=places)
         if np.isnan(self.missing):
-            codes = [unknown_codes(one, len(levels)) for one, levels in zip(codes, self.groups, strict=True)]
+            codes = tuple(unknown_codes(one, len(levels)) for one, levels in zip(codes, self.groups, strict=True))
             groupless = marks([np.zeros(len(places)), *codes])[1]
             nobody = np.logical_or.reduce([np.asarray(one) == -np.inf for one in (values, *codes)])
             lost = np.isnan(places) | groupless
