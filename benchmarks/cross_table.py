@@ -34,7 +34,7 @@ def rows() -> np.ndarray:
 
 
 def count(delta: float) -> od.DPCount:
-    return od.DPCount(EPSILON, delta=delta, levels=SCHOOLS, by={"sex": SEXES})
+    return od.DPCount(EPSILON, delta=delta, levels=SCHOOLS, missing=SCHOOLS[0], by={"sex": SEXES})
 
 
 def study(table: np.ndarray, truth: np.ndarray, delta: float) -> tuple[np.ndarray, np.ndarray, int]:

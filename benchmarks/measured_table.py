@@ -38,7 +38,7 @@ MECHANISMS = {
 def estimator(table, epsilon: float, **options):
     from onedraw import DPLinearRegression, DPLogisticRegression
 
-    public = {"bounds": (table.lower.tolist(), table.upper.tolist()), **options}
+    public = {"bounds": (table.lower.tolist(), table.upper.tolist()), "missing": "middle", **options}
     if table.response is None:
         return DPLogisticRegression(epsilon, classes=[0, 1], **public)
     return DPLinearRegression(epsilon, response_bound=table.response, **public)
@@ -109,7 +109,7 @@ def on_designs() -> list[list[str]]:
             y = (generator.random(RECORDS) < 1.0 / (1.0 + np.exp(-u))).astype(int)
             for name in names:
                 model = DPLogisticRegression(
-                    1.0, delta=DELTA, bounds=(-1, 1), classes=[0, 1], mechanism=name, n_draws=1
+                    1.0, delta=DELTA, bounds=(-1, 1), classes=[0, 1], mechanism=name, missing="middle", n_draws=1
                 )
                 found = model.fit(X, y).decision_function(X)
                 missed.setdefault(design, {}).setdefault(name, []).append(float(np.std(found - u) / np.std(u)))

@@ -17,14 +17,24 @@ COLUMNS = {
     "count": {"kind": "count", "cap": 3, "missing": 2},
     "category": {"kind": "category", "levels": ["2", "1", "0.5", "word"], "missing": "word"},
     "binary": {"kind": "binary", "missing": "no"},
+    "skipped number": {"kind": "number", "lower": -5, "upper": 5},
+    "skipped count": {"kind": "count", "cap": 3},
+    "skipped category": {"kind": "category", "levels": ["2", "1", "0.5", "word"]},
+    "skipped binary": {"kind": "binary"},
+    "own level": {"kind": "category", "levels": ["2", "1", "0.5", "word"], "missing": "level"},
     "date": {"kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%Y%m%d", "missing": "2023-07-01"},
     "weekday": {
         "kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%d.%m.%Y %H:%M", "zone": "Europe/Berlin",
         "part": "weekday", "missing": "Sunday",
     },
+    "skipped date": {"kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%Y%m%d"},
+    "skipped weekday": {
+        "kind": "date", "first": "2020-01-01", "last": "2026-12-31", "format": "%d.%m.%Y %H:%M", "zone": "Europe/Berlin",
+        "part": "weekday",
+    },
 }  # fmt: skip
 
-DATES = ("date", "weekday")
+DATES = ("date", "weekday", "skipped date", "skipped weekday")
 """The columns that hold dates, of which only these may have a type of dates."""
 
 
@@ -37,7 +47,13 @@ def encoded(source, schema, column="v", **options):
     arrays = list(records.values(column))
     result = np.concatenate(arrays).tolist() if arrays else []
     assert len(result) == records.n
-    return result
+    if schema.columns[column].skips:
+        assert all(array.dtype == np.float64 for array in arrays)
+    return [SKIPPED.get(repr(value), value) for value in result]
+
+
+SKIPPED = {"nan": "missing cell", "-inf": "nobody's"}
+"""What stands for cells that contribute nothing, which equal themselves."""
 
 
 # Odd cells, by Arrow's type

@@ -67,10 +67,11 @@ def test_what_does_nothing_is_refused_before_anything_is_spent(run, hospital, op
     assert not (hospital / "release.json").exists()
 
 
-def test_other_models_need_a_target_and_take_no_columns(run, hospital):
-    schema = ("--schema", "cost.yaml", "--model", "linear", "--epsilon", 2, "--rows", 300)
-    assert "Pass --target" in run("plan", *schema)[2]
-    assert "--columns does not belong to a linear" in run("plan", *schema, "--target", "cost", "--columns", "age")[2]
+def test_other_models_need_a_target_and_statistics_take_no_columns(run, hospital):
+    schema = ("--schema", "cost.yaml", "--epsilon", 2, "--rows", 300)
+    assert "Pass --target" in run("plan", *schema, "--model", "linear")[2]
+    refused = run("plan", *schema, "--model", "mean", "--target", "cost", "--columns", "age")[2]
+    assert "--columns does not belong to a mean" in refused
 
 
 def test_a_person_with_several_records_costs_so_many_times_the_noise(run, hospital):

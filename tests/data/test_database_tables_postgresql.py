@@ -25,7 +25,8 @@ SECRET = "s3cr3t"
 
 def whole(records):
     batches = list(records.batches())
-    return {name: np.concatenate([batch[name] for batch in batches]).tolist() for name in records.columns}
+    cells = {name: np.concatenate([batch[name] for batch in batches]).tolist() for name in records.columns}
+    return {name: [None if cell != cell else cell for cell in column] for name, column in cells.items()}  # NaN: missing
 
 
 class Database:

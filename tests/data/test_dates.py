@@ -311,7 +311,6 @@ def test_replacing_one_odd_or_date_cell_changes_at_most_one_encoded_record(
         ({"zone": "Mars/Olympus"}, "no time zone is called"),
         ({"missing": "2019-12-31"}, "is no day from 2020-01-01"),
         ({"missing": "x"}, "is no day from"),
-        ({"missing": ...}, "`missing:` is not declared"),
         ({"part": "hour", "missing": "3"}, "`part: hour` needs a format with hours"),
         ({"part": "decade"}, "expected one of year, quarter, month, weekday and hour"),
         ({"part": "month", "missing": "Mai"}, "is no month that occurs"),

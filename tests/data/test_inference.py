@@ -22,22 +22,22 @@ def inferred(cells, **options):
 @pytest.mark.parametrize(
     ("cells", "column"),
     [
-        ([1.5, -2, 4.0], Number(lower=-2, upper=4, missing=1.16667)),
-        (["1.5", "-2", "?", "4.0"], Number(lower=-2, upper=4, missing=1.16667)),
-        ([3, 0, 9], Count(cap=9, missing=4)),
-        (["3", "0", "", "9.0", "NA"], Count(cap=9, missing=4)),
-        ([0, 1, 10**12], Number(lower=0, upper=1e12, missing=333333000000.0)),
-        ([-1, 0, 5], Number(lower=-1, upper=5, missing=1.33333)),
-        (["b", "a", "c", "a"], Category(levels=["a", "b", "c"], missing="a")),
-        (["b", "1", "c", "1"], Category(levels=["1", "b", "c"], missing="1")),
-        (["yes", "no", "yes"], Binary(missing="yes")),
-        (["m", "f", "f"], Binary(levels=["f", "m"], missing="f")),
-        ([2, 1, 2], Binary(levels=["1", "2"], missing="2")),
-        ([10, 9, 10], Binary(levels=["9", "10"], missing="10")),
-        ([True, False], Binary(levels=["0", "1"], missing="1")),
-        (["FALSE", 0, "true"], Binary(levels=["false", "true"], missing="false")),
-        (["true", "false", "true"], Binary(levels=["false", "true"], missing="true")),
-        (["positive", "negative", "positive"], Binary(levels=["negative", "positive"], missing="positive")),
+        ([1.5, -2, 4.0], Number(lower=-2, upper=4)),
+        (["1.5", "-2", "?", "4.0"], Number(lower=-2, upper=4)),
+        ([3, 0, 9], Count(cap=9)),
+        (["3", "0", "", "9.0", "NA"], Count(cap=9)),
+        ([0, 1, 10**12], Number(lower=0, upper=1e12)),
+        ([-1, 0, 5], Number(lower=-1, upper=5)),
+        (["b", "a", "c", "a"], Category(levels=["a", "b", "c"])),
+        (["b", "1", "c", "1"], Category(levels=["1", "b", "c"])),
+        (["yes", "no", "yes"], Binary()),
+        (["m", "f", "f"], Binary(levels=["f", "m"])),
+        ([2, 1, 2], Binary(levels=["1", "2"])),
+        ([10, 9, 10], Binary(levels=["9", "10"])),
+        ([True, False], Binary(levels=["0", "1"])),
+        (["FALSE", 0, "true"], Binary(levels=["false", "true"])),
+        (["true", "false", "true"], Binary(levels=["false", "true"])),
+        (["positive", "negative", "positive"], Binary(levels=["negative", "positive"])),
     ],
     ids=repr,
 )
@@ -85,7 +85,7 @@ def test_a_public_file_reads_under_its_own_schema_without_clamping(tmp_path):
     (batch,) = read(tmp_path / "public.parquet", schema).batches()
     assert batch["x"].tolist() == table["x"].to_pylist()
     assert batch["k"].tolist() == table["k"].to_pylist()
-    assert [schema.columns["c"].labels[code] for code in batch["c"]] == table["c"].to_pylist()
+    assert [schema.columns["c"].labels[int(code)] for code in batch["c"]] == table["c"].to_pylist()
 
 
 def test_types_that_hold_no_kind_and_repeated_names_are_left_out(tmp_path):

@@ -59,10 +59,33 @@ def test_a_schema_without_bounds_has_its_own_message(absent):
 
 
 @pytest.mark.parametrize("column", [NUMBER, CATEGORY, BINARY, COUNT], ids=lambda column: column["kind"])
-def test_missing_is_required_and_the_message_says_what_to_add(column):
-    message = refusal({"columns": {"x": {key: value for key, value in column.items() if key != "missing"}}})
-    assert "`missing:` is not declared" in message
-    assert "Add `missing:`" in message
+def test_missing_cells_are_skipped_unless_it_is_declared_what_they_become(column):
+    declared = Schema.from_dict({"columns": {"x": {key: value for key, value in column.items() if key != "missing"}}})
+    assert declared.columns["x"].skips
+    assert declared.to_dict()["columns"]["x"]["missing"] == "skip"
+    assert Schema.from_dict(declared.to_dict()) == declared
+    assert not Schema.from_dict({"columns": {"x": column}}).columns["x"].skips
+
+
+def test_a_category_may_have_a_level_of_its_own_for_missing_cells():
+    own = Schema.from_dict({"columns": {"x": {"kind": "category", "levels": ["a", "b"], "missing": "level"}}}).columns[
+        "x"
+    ]
+    assert own.labels == ("a", "b", "missing")
+    assert not own.skips
+    assert own.encoder().missing == 2
+    word = {"kind": "category", "levels": ["a", "level"], "missing": "level"}
+    assert Schema.from_dict({"columns": {"x": word}}).columns["x"].labels == (
+        "a",
+        "level",
+    )  # a declared level is that level
+    skip = {"kind": "category", "levels": ["a", "skip"], "missing": "skip"}
+    assert not Schema.from_dict({"columns": {"x": skip}}).columns["x"].skips
+    assert "declared already" in refusal(
+        {"columns": {"x": {"kind": "category", "levels": ["a", "missing"], "missing": "level"}}}
+    )
+    assert "third level" in refusal({"columns": {"x": {"kind": "binary", "missing": "level"}}})
+    assert "a finite number inside the bounds, or skip" in refusal({"columns": {"x": {**NUMBER, "missing": "level"}}})
 
 
 @pytest.mark.parametrize(

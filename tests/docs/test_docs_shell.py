@@ -45,7 +45,7 @@ def test_the_quickstart_after_its_first_block(tmp_path, monkeypatch):
     assert "(ε = 1, δ = 1e-06)-differentially private" in printed
     assert "Authentic" in printed
     assert "class,P(no),P(yes)" in printed
-    assert printed.count("95 % interval") == 2  # of the shares and of the regression
+    assert printed.count("95 % interval") == 3, printed  # of the shares, of the missing cells and of the regression
     assert "No interval" not in printed
     report = (tmp_path / "my-first-release" / "report.html").read_text(encoding="utf-8")
     assert "stroke" in report

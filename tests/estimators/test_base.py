@@ -20,7 +20,12 @@ def fitted():
     X = pd.DataFrame({NASTY: generator.uniform(20, 90, 400), "dose": generator.uniform(0, 1, 400)})
     y = 40 + 0.5 * X[NASTY] + generator.normal(0, 5, 400)
     return od.DPLinearRegression(
-        20.0, bounds=([20, 0], [90, 1]), response_bound=(0, 100), n_draws=3, mechanism="noisy-gradient huber"
+        20.0,
+        bounds=([20, 0], [90, 1]),
+        response_bound=(0, 100),
+        n_draws=3,
+        mechanism="noisy-gradient huber",
+        missing="middle",
     ).fit(X, y)
 
 

@@ -22,7 +22,7 @@ from onedraw.estimators import NotCovered
 from onedraw.estimators.base import CHOSEN, SCORED
 from onedraw.ledger import Kind
 
-FIT = {"bounds": (0, 1), "response_bound": (0, 10), "mechanism": "least-squares", "n_draws": 1}
+FIT = {"bounds": (0, 1), "response_bound": (0, 10), "mechanism": "least-squares", "missing": "middle", "n_draws": 1}
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_copies_share_the_ledger(data, ledger):
 @pytest.mark.finding("C9")
 def test_a_fitted_estimator_holds_no_diagnostics(data):
     X, y = data
-    model = od.DPLinearRegression(1.0, **FIT | {"mechanism": "noisy-gradient huber"}).fit(X, y)
+    model = od.DPLinearRegression(1.0, **FIT | {"mechanism": "noisy-gradient huber", "missing": "middle"}).fit(X, y)
     assert model.release_.diagnostics == {}
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(X), model.predict(X))

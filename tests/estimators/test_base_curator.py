@@ -69,7 +69,13 @@ def frame(rows: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
     return X, generator.integers(0, 2, rows)
 
 
-PUBLIC = {"bounds": ([0, 0, 0], [100, 10, 1]), "classes": ["no", "yes"], "random_state": 7, "n_draws": 1}
+PUBLIC = {
+    "bounds": ([0, 0, 0], [100, 10, 1]),
+    "classes": ["no", "yes"],
+    "random_state": 7,
+    "n_draws": 1,
+    "missing": "middle",
+}
 
 
 def row(screen: str, name: str) -> list[str]:
@@ -100,7 +106,7 @@ def test_without_a_terminal_it_is_refused_whatever_the_records_are(bad, tmp_path
     ledger.init("patients", od.ApproxDP(3.0, 1e-5))
     column = ["?"] * 50 if bad else ["no"] * 50
     model = od.DPProportion(1.0, classes=["no", "yes"], check="curator", ledger=ledger, dataset="patients")
-    with pytest.raises(errors.WrongCall, match="written to a terminal only") as refused:
+    with pytest.raises(errors.WrongCall, match="written to a terminal or shown in a notebook only") as refused:
         model.fit(column)
     assert "Nothing was read or charged" in str(refused.value)
     assert all(event.kind != Kind.RESERVED for event in ledger.events("patients"))
@@ -134,7 +140,9 @@ def test_every_kind_of_column_is_compared_with_its_declaration(model, column, ex
 
 @pytest.mark.parametrize("rows", [[[1, 2], [3], "x", [Spiteful(), None]], np.full((4, 2), np.nan)])
 def test_rows_of_any_kind_are_compared_and_none_can_stop_it(rows, monkeypatch):
-    model = od.DPLinearRegression(5.0, bounds=([0, 0], [1, 1]), response_bound=(0, 10), check="curator", n_draws=1)
+    model = od.DPLinearRegression(
+        5.0, bounds=([0, 0], [1, 1]), response_bound=(0, 10), check="curator", n_draws=1, missing="middle"
+    )
     with terminal(monkeypatch) as screen:
         model.fit(rows, list(range(len(rows))))
         assert len(row(screen(), "(response)")) == 4

@@ -166,3 +166,76 @@ def test_twenty_columns_take_seconds(tmp_path):
     page = (tmp_path / "table.html").read_text(encoding="utf-8")
     assert "number9" in page
     assert "Each of 21 tables has 2.4 % of ρ" in page
+
+
+# ── missing cells that are skipped ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def skipped():
+    generator, n = np.random.default_rng(1), 6000
+    sex, yes = generator.choice(["F", "M"], n).astype(object), generator.choice(["no", "yes"], n).astype(object)
+    age = generator.normal(30, 5, n).clip(0, 100) + 10.0 * (sex == "M")
+    age[:900], sex[600:1200], yes[:300] = np.nan, None, None
+    schema = od.Schema.from_dict({"dataset": "table", "columns": {
+        "sex": {"kind": "category", "levels": ["F", "M"]}, "age": {"kind": "number", "lower": 0, "upper": 100},
+        "yes": {"kind": "binary"}}})  # fmt: skip
+    return {"sex": sex, "age": age, "yes": yes}, schema
+
+
+def test_missing_cells_are_counted_and_left_out_of_everything_else(skipped, tmp_path):
+    frame, schema = skipped
+    found = od.describe(frame, schema, epsilon=3.0, by="sex", random_state=1)
+    known = ~np.isnan(frame["age"]) & np.array([sex is not None for sex in frame["sex"]])
+    for k, group in enumerate(("F", "M")):
+        own = frame["age"][known & (frame["sex"] == group)]
+        assert abs(line(found, "age", "known").cells[k].value - len(own)) < 60
+        for statistic, truth in (("mean", own.mean()), ("median", np.median(own)), ("standard deviation", own.std())):
+            cell = line(found, "age", statistic).cells[k]
+            assert cell.low <= truth <= cell.high
+        assert abs(line(found, "records", "records").cells[k].value - np.sum(frame["sex"] == group)) < 60
+    assert [one.name for one in found.table.lines if one.column == "age"][:2] == ["known", "missing in all groups"]
+    for column, missing in (("sex", 600), ("age", 1200), ("yes", 900)):
+        statistic = next(one for one in found.table.lines if (one.column, one.statistic) == (column, "missing"))
+        (cell,) = statistic.cells
+        assert cell.low <= missing <= cell.high
+    assert line(found, "age", "mean").difference.low <= -10.0 <= line(found, "age", "mean").difference.high
+    rows = [row for row in csv.DictReader(io.StringIO(found.to_csv())) if row["statistic"] == "missing"]
+    assert [row["column"] for row in rows] == ["sex", "age", "yes"]
+    assert "missing in all groups" in found.to_latex()
+    found.report(tmp_path / "table.html")
+    assert "missing in all groups" in (tmp_path / "table.html").read_text()
+    found.save(tmp_path / "table.json")
+    assert od.load(tmp_path / "table.json").table_one() == found.table
+
+
+def test_without_groups_a_column_has_its_missing_cells(skipped):
+    frame, schema = skipped
+    found = od.describe(frame, schema, epsilon=3.0, random_state=1)
+    (cell,) = next(one for one in found.table.lines if (one.column, one.statistic) == ("age", "missing")).cells
+    assert cell.low <= 900 <= cell.high
+    assert abs(line(found, "age", "median").cells[0].value - np.nanmedian(frame["age"])) < 2.0
+
+
+def test_records_of_two_groupings_are_counts_also_where_the_last_is_binary(skipped):
+    frame, schema = skipped
+    found = od.describe(frame, schema, epsilon=3.0, by=["sex", "yes"], random_state=1)
+    wanted = [np.sum((frame["sex"] == sex) & (frame["yes"] == yes)) for sex in ("F", "M") for yes in ("no", "yes")]
+    assert np.abs([cell.value for cell in line(found, "records", "records").cells] - np.array(wanted)).max() < 60
+
+
+def test_groups_without_known_cells_have_no_estimates(skipped):
+    frame, schema = skipped
+    frame = frame | {"age": np.where(frame["sex"] == "M", np.nan, frame["age"])}
+    found = od.describe(frame, schema, epsilon=1.0, by="sex", random_state=1)
+    for statistic in ("mean", "standard deviation", "median"):
+        first, second = line(found, "age", statistic).cells
+        assert first.value > 0.0
+        assert np.isnan(second.value)
+    assert np.isnan(line(found, "age", "mean").p_value)
+
+
+def test_quartiles_whose_intervals_have_no_ends_are_left_out():
+    schema = od.Schema.from_dict({"dataset": "t", "columns": {"age": {"kind": "number", "lower": 0, "upper": 100, "missing": 50}}})  # fmt: skip
+    found = od.describe({"age": np.linspace(20, 60, 30)}, schema, epsilon=10.0, random_state=1)
+    assert [one.statistic for one in found.table.lines] == ["mean", "standard deviation"]

@@ -44,7 +44,7 @@ def test_an_estimand_is_taken_by_name_and_named_in_the_summary(table, name):
     assert "robust line" in robust.summary().estimand
     assert "far out count less" in str(robust.summary())
     with pytest.raises(PromiseRefused, match='estimand="robust"'):
-        estimator(3.0, delta=0, **options, estimand=usual).fit(X, y)
+        estimator(3.0, delta=0, **options, missing="middle", estimand=usual).fit(X, y)
     with pytest.raises(InvalidModel, match=f"Choose '{usual}' or 'robust'"):
         estimator(3.0, **options, estimand="usual").fit(X, y)
 

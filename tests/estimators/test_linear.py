@@ -88,7 +88,9 @@ def test_what_is_not_a_fit_with_standard_errors_has_no_interval(people):
     predictor = od.DPLogisticRegression(0.1, bounds=BOUNDS, classes=[0, 1]).fit(X[:200], y[:200])
     with pytest.raises(PromiseRefused, match="mechanism='fit'"):
         predictor.predict_proba(NEW, interval=0.95)
-    draw = od.DPLogisticRegression(1.0, bounds=BOUNDS, classes=[0, 1], mechanism="gdp").fit(X[:200], y[:200])
+    draw = od.DPLogisticRegression(1.0, bounds=BOUNDS, classes=[0, 1], mechanism="gdp", missing="middle").fit(
+        X[:200], y[:200]
+    )
     with pytest.raises(PromiseRefused, match="gives no interval of a prediction"):
         draw.predict_proba(NEW, interval=0.95)
     with pytest.raises(WrongCall, match="level is a probability"):
@@ -112,7 +114,7 @@ def test_robust_standard_errors_hold_where_counts_scatter_more_than_the_model_sa
     X = generator.uniform(0, 1, (20_000, 2))
     y = generator.negative_binomial(0.5, 0.5 / (0.5 + np.exp(X[:, 0] - 0.5)))
     fit = {"bounds": (0, 1), "largest": 5, "random_state": 0}
-    mode = {**fit, "mechanism": "perturbed-mode"}
+    mode = {**fit, "mechanism": "perturbed-mode", "missing": "middle"}
     plain, robust = (od.DPPoissonRegressor(8.0, **mode, robust=robust).fit(X, y) for robust in (False, True))
     assert robust.certificate_.plan["mechanism"]["robust"] is True
     assert "variability" in robust.certificate_.draw.stages

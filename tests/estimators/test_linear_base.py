@@ -57,7 +57,7 @@ def test_the_example_of_the_front_page_runs_unchanged():
 
 def test_a_delta_of_zero_means_a_pure_promise():
     X, y = classification(150)
-    model = od.DPLogisticRegression(1.0, delta=0, bounds=(0, 1), classes=[0, 1], n_draws=1).fit(X, y)
+    model = od.DPLogisticRegression(1.0, delta=0, bounds=(0, 1), classes=[0, 1], missing="middle", n_draws=1).fit(X, y)
     assert model.guarantee_.promise.implies(od.PureDP(1.0))
     assert model.certificate_.promise.delta == 0.0
     assert model.choice_.eligible[0].name == "fit"
@@ -71,7 +71,7 @@ def test_a_delta_of_zero_means_a_pure_promise():
 def test_coefficients_are_in_the_columns_own_units():
     X, y = classification(2000, width=1000.0)
     model = od.DPLogisticRegression(
-        20.0, bounds=([0, 0, 0], [1000, 1000, 1000]), classes=[0, 1], mechanism="gdp", random_state=1
+        20.0, bounds=([0, 0, 0], [1000, 1000, 1000]), classes=[0, 1], mechanism="gdp", missing="middle", random_state=1
     ).fit(X, y)
     assert np.abs(model.coef_).max() < 0.02
     assert np.allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0])
@@ -80,7 +80,9 @@ def test_coefficients_are_in_the_columns_own_units():
 
 def test_rows_outside_the_bounds_are_scored_like_those_on_them():
     X, y = classification(300)
-    model = od.DPLogisticRegression(5.0, bounds=(0, 1), classes=[0, 1], mechanism="gdp", n_draws=1).fit(X, y)
+    model = od.DPLogisticRegression(
+        5.0, bounds=(0, 1), classes=[0, 1], mechanism="gdp", missing="middle", n_draws=1
+    ).fit(X, y)
     assert model.predict_proba([[7.0, 1.0, 1.0]]) == pytest.approx(model.predict_proba([[1.0, 1.0, 1.0]]))
     assert model.predict_proba([[np.nan, 1.0, 1.0]]) == pytest.approx(model.predict_proba([[0.5, 1.0, 1.0]]))
 
@@ -90,14 +92,14 @@ def test_frames_give_names_to_coefficients_and_certificate(frame):
     X, y = classification(400)
     names = ["age", "dose", "weight"]
     table = frame({name: X[:, index] for index, name in enumerate(names)})
-    model = od.DPLogisticRegression(2.0, bounds=(0, 1), classes=[0, 1], mechanism="gdp", n_draws=1, random_state=0).fit(
-        table, list(y)
-    )
+    model = od.DPLogisticRegression(
+        2.0, bounds=(0, 1), classes=[0, 1], mechanism="gdp", missing="middle", n_draws=1, random_state=0
+    ).fit(table, list(y))
     assert model.feature_names_in_.tolist() == names
     assert model.certificate_.draw.names == [*names, "intercept"]
     assert [row.term for row in model.summary()] == [*names, "intercept"]
     plain = od.DPLogisticRegression(
-        2.0, bounds=([0] * 3, [1] * 3), classes=[0, 1], mechanism="gdp", n_draws=1, random_state=0
+        2.0, bounds=([0] * 3, [1] * 3), classes=[0, 1], mechanism="gdp", missing="middle", n_draws=1, random_state=0
     ).fit(X.tolist(), y)
     assert np.array_equal(plain.coef_, model.coef_)
     assert np.array_equal(plain.predict(X.tolist()), model.predict(table))
@@ -114,7 +116,7 @@ def test_the_summary_is_a_table_with_and_without_intervals():
     assert (frame.estimate < frame.high).all()
     assert np.allclose(frame[["low", "high"]], model.conf_int(0.9))
     assert "90 % interval" in str(table)
-    single = od.DPLinearRegression(5.0, **fit, mechanism="least-squares", n_draws=1).fit(X, y)
+    single = od.DPLinearRegression(5.0, **fit, mechanism="least-squares", missing="middle", n_draws=1).fit(X, y)
     assert "No interval: one draw" in str(single.summary())
     assert math.isnan(single.summary()[0].low)
     with pytest.raises(PromiseRefused, match="one draw does not show how noisy it is"):
@@ -126,7 +128,9 @@ def test_several_classes_have_a_row_of_coefficients_each():
     X = generator.random((900, 2))
     y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + 0.1 * generator.standard_normal(900), [0.33, 0.66])]
     labels = ["low", "middle", "high"]
-    model = od.DPLogisticRegression(20.0, bounds=(0, 1), classes=labels, mechanism="gdp", n_draws=1).fit(X, y)
+    model = od.DPLogisticRegression(
+        20.0, bounds=(0, 1), classes=labels, mechanism="gdp", missing="middle", n_draws=1
+    ).fit(X, y)
     assert model.coef_.shape == (3, 2)
     assert model.intercept_.shape == (3,)
     assert model.classes_.tolist() == labels
@@ -140,7 +144,13 @@ def test_several_classes_have_a_row_of_coefficients_each():
 def test_a_range_of_responses_is_measured_from_its_middle():
     X, y = numbers(3000)
     model = od.DPLinearRegression(
-        10.0, bounds=(0, 1), response_bound=(0, 100), mechanism="least-squares", n_draws=1, random_state=0
+        10.0,
+        bounds=(0, 1),
+        response_bound=(0, 100),
+        mechanism="least-squares",
+        missing="middle",
+        n_draws=1,
+        random_state=0,
     ).fit(X, y)
     assert abs(np.mean(model.predict(X)) - 50.0) < 2.0
     assert model.score(X, y) > 0.6
@@ -181,15 +191,17 @@ def test_exact_rules_give_the_minimiser_of_their_own_loss():
     """α = 1e-6 each; a draw from mirrored labels or responses is the planted fault (of 200 records it
     passed in 1 run of 50, of 400 its p was below 1e-20 in 40 of 40)."""
     X, y = classification(400)
-    logistic = od.DPLogisticRegression(PLENTY, bounds=(0, 1), classes=[0, 1], mechanism="gdp", n_draws=1).fit(X, y)
+    logistic = od.DPLogisticRegression(
+        PLENTY, bounds=(0, 1), classes=[0, 1], mechanism="gdp", missing="middle", n_draws=1
+    ).fit(X, y)
     assert far_off(logistic, X, y) > 1e-6
     assert far_off(logistic, X, 1 - y) < 1e-6
     X, z = numbers(400)
     z = (z - 50.0) / 10.0
     for mechanism in ("least-squares", "gdp huber"):
-        linear = od.DPLinearRegression(PLENTY, bounds=(0, 1), response_bound=4.0, mechanism=mechanism, n_draws=1).fit(
-            X, z
-        )
+        linear = od.DPLinearRegression(
+            PLENTY, bounds=(0, 1), response_bound=4.0, mechanism=mechanism, missing="middle", n_draws=1
+        ).fit(X, z)
         assert far_off(linear, X, z) > 1e-6
         assert far_off(linear, X, -z) < 1e-6
 
@@ -200,7 +212,13 @@ def test_the_others_have_their_predicted_error():
     for seed in range(8):
         X, y = classification(4000, seed=seed, effects=(2.0, -2.0, 1.0))
         model = od.DPLogisticRegression(
-            1.0, bounds=(0, 1), classes=[0, 1], mechanism="noisy-gradient exp-linear", n_draws=1, random_state=seed
+            1.0,
+            bounds=(0, 1),
+            classes=[0, 1],
+            mechanism="noisy-gradient exp-linear",
+            missing="middle",
+            n_draws=1,
+            random_state=seed,
         ).fit(X, y)
         errors.append(model.release_.draws[0] - truth)
     expected = model.choice_.eligible[0].expected.private
@@ -304,9 +322,14 @@ def test_one_column_gives_what_its_name_says():
 def test_one_column_of_odd_records_is_read_by_the_rule():
     odd = ["yes", "no", "perhaps", None, float("nan"), ["yes"]] * 50
     read = ["yes", "no", "no", "no", "no", "no"] * 50
-    fit = {"epsilon": 1.0, "classes": ["no", "yes"], "random_state": 3}
+    fit = {"epsilon": 1.0, "classes": ["no", "yes"], "missing": "no", "random_state": 3}
     assert od.DPProportion(**fit).fit(odd).proportion_ == od.DPProportion(**fit).fit(read).proportion_
-    fit = {"epsilon": 1.0, "bounds": (0, 10), "random_state": 3}
+    fit["missing"], read = (
+        "skip",
+        [label if label == "yes" else "no" if label == "no" else None for label in map(str, odd)],
+    )
+    assert od.DPProportion(**fit).fit(odd).proportion_ == od.DPProportion(**fit).fit(read).proportion_
+    fit = {"epsilon": 1.0, "bounds": (0, 10), "missing": 5, "random_state": 3}
     odd, read = [1.0, "x", np.inf, -np.inf, None] * 50, [1.0, 5.0, 5.0, 5.0, 5.0] * 50
     assert od.DPMean(**fit).fit(odd).mean_ == od.DPMean(**fit).fit(read).mean_
 
@@ -332,7 +355,15 @@ def test_odd_rows_are_read_by_the_declared_rule_and_show_nowhere():
     read[0] = 0.5
     read[1, 0] = read[2, 1] = read[3, 2] = 0.5
     classes[:4] = 0
-    fit = {"epsilon": 1.0, "bounds": (0, 1), "classes": [0, 1], "mechanism": "gdp", "n_draws": 1, "random_state": 5}
+    fit = {
+        "epsilon": 1.0,
+        "bounds": (0, 1),
+        "classes": [0, 1],
+        "mechanism": "gdp",
+        "missing": "middle",
+        "n_draws": 1,
+        "random_state": 5,
+    }
     first = od.DPLogisticRegression(**fit).fit(odd, labels)
     second = od.DPLogisticRegression(**fit).fit(read, classes)
     assert np.array_equal(first.release_.draws, second.release_.draws)
@@ -350,7 +381,14 @@ def test_responses_that_are_no_numbers_are_read_as_the_middle():
     odd[:3] = ["a word", None, np.nan]
     read = y.copy()
     read[:3] = 50.0
-    fit = {"epsilon": 1.0, "bounds": (0, 1), "response_bound": (0, 100), "mechanism": "least-squares", "n_draws": 1}
+    fit = {
+        "epsilon": 1.0,
+        "bounds": (0, 1),
+        "response_bound": (0, 100),
+        "mechanism": "least-squares",
+        "missing": "middle",
+        "n_draws": 1,
+    }
     first = od.DPLinearRegression(**fit, random_state=5).fit(X, odd)
     second = od.DPLinearRegression(**fit, random_state=5).fit(X, read)
     assert np.array_equal(first.release_.draws, second.release_.draws)
@@ -361,13 +399,22 @@ def test_a_constant_feature_changes_nothing_visible():
     X, y = numbers(300)
     constant = X.copy()
     constant[:, 1] = 0.25
-    fit = {"epsilon": 1.0, "bounds": (0, 1), "response_bound": (0, 100), "mechanism": "least-squares", "n_draws": 1}
+    fit = {
+        "epsilon": 1.0,
+        "bounds": (0, 1),
+        "response_bound": (0, 100),
+        "mechanism": "least-squares",
+        "missing": "middle",
+        "n_draws": 1,
+    }
     assert visible(od.DPLinearRegression(**fit).fit(constant, y)) == visible(od.DPLinearRegression(**fit).fit(X, y))
 
 
 def test_fewer_records_than_parameters_work_with_a_warning_from_public_numbers():
     X, y = numbers(3)
-    model = od.DPLinearRegression(1.0, bounds=(0, 1), response_bound=(0, 100), mechanism="least-squares", n_draws=1)
+    model = od.DPLinearRegression(
+        1.0, bounds=(0, 1), response_bound=(0, 100), mechanism="least-squares", missing="middle", n_draws=1
+    )
     with pytest.warns(FewRecords, match="n = 3 records for 4 parameters"):
         model.fit(X, y)
     with pytest.warns(FewRecords):
@@ -376,7 +423,7 @@ def test_fewer_records_than_parameters_work_with_a_warning_from_public_numbers()
 
 # ── wrong calls ──────────────────────────────────────────────────────────────────────────────────────────────
 
-GOOD = {"epsilon": 1.0, "bounds": (0, 1), "classes": [0, 1], "mechanism": "gdp", "n_draws": 1}
+GOOD = {"epsilon": 1.0, "bounds": (0, 1), "classes": [0, 1], "mechanism": "gdp", "missing": "middle", "n_draws": 1}
 
 
 @pytest.mark.parametrize(
@@ -498,6 +545,7 @@ def test_a_draw_in_measured_coordinates_is_in_the_columns_own_units():
         bounds=([200, 0], [600, 0.5]),
         response_bound=(0, 200),
         mechanism="noisy-gradient measured",
+        missing="middle",
         random_state=1,
     ).fit(X, y)
     assert np.abs(model.coef_ - [0.5, -200.0]).max() < 40.0

@@ -1,5 +1,7 @@
 """Estimators of one column with plain noise: what they publish, as a whole and within groups."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,7 +71,8 @@ def test_frames_rows_and_arrays_of_a_column_and_its_group_are_read_alike():
 
 
 def test_a_cross_table_is_whole_and_its_margins_are_those_of_its_cells():
-    table = od.DPCount(1.0, levels=["low", "mid", "high"], by={"sex": ["F", "M"], "smoker": ["no", "yes"]}).fit(
+    groups = {"sex": ["F", "M"], "smoker": ["no", "yes"]}
+    table = od.DPCount(1.0, levels=["low", "mid", "high"], missing="low", by=groups).fit(
         TABLE[["school", "sex", "smoker"]]
     )
     assert table.counts_.shape == (4, 3)
@@ -81,7 +84,9 @@ def test_a_cross_table_is_whole_and_its_margins_are_those_of_its_cells():
 
 def test_public_groups_cost_no_more_than_one_group_and_say_so():
     sizes = [int((TABLE.sex == group).sum()) for group in ("F", "M")]
-    public = od.DPCount(1.0, levels=["no", "yes"], level="yes", group_sizes=sizes, **SEX).fit(TABLE[["smoker", "sex"]])
+    public = od.DPCount(1.0, levels=["no", "yes"], level="yes", missing="no", group_sizes=sizes, **SEX).fit(
+        TABLE[["smoker", "sex"]]
+    )
     assert public.choice_.best.parameters["scale"] == 1.0
     assert "is public" in str(public.guarantee_.assumptions)
     with pytest.raises(InvalidModel, match="sizes declares"):
@@ -90,12 +95,12 @@ def test_public_groups_cost_no_more_than_one_group_and_say_so():
 
 def test_auto_takes_plain_noise_and_says_why_and_posteriors_stay_by_name():
     column = TABLE["smoker"]
-    auto = od.DPProportion(1.0, classes=["no", "yes"]).fit(column)
+    auto = od.DPProportion(1.0, classes=["no", "yes"], missing="no").fit(column)
     assert auto.certificate_.mechanism.name == "AddedNoise"
     assert "A draw from a posterior would be off by at least" in auto.choice_.why
-    named = od.DPProportion(1.0, classes=["no", "yes"], mechanism="concentrated").fit(column)
+    named = od.DPProportion(1.0, classes=["no", "yes"], mechanism="concentrated", missing="no").fit(column)
     assert named.certificate_.mechanism.name == "Concentrated"
-    prior = od.DPProportion(1.0, classes=["no", "yes"], prior=(1, 1)).fit(column)
+    prior = od.DPProportion(1.0, classes=["no", "yes"], prior=(1, 1), missing="no").fit(column)
     assert prior.certificate_.mechanism.name != "AddedNoise"
     gaussian = od.DPProportion(1.0, classes=["no", "yes"], mechanism="gaussian").fit(column)
     assert gaussian.choice_.best.mechanism.law == "gaussian"
@@ -197,5 +202,55 @@ def test_what_is_not_declared_is_refused_in_words(options, words):
 def test_odd_groups_and_cells_count_as_declared():
     odd = [[1.0, "F"], ["x", None], [None, "unheard of"], [float("inf"), ["M"]], ["short"], 7] * 20
     plain = [[1.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"], [5.0, "F"]] * 20
-    fits = [od.DPMean(1.0, bounds=(0, 10), random_state=2, **SEX).fit(rows).mean_.tolist() for rows in (odd, plain)]
+    fits = [
+        od.DPMean(1.0, bounds=(0, 10), missing=5, random_state=2, **SEX).fit(rows).mean_.tolist()
+        for rows in (odd, plain)
+    ]
     assert fits[0] == fits[1]
+
+
+MISSING = pd.DataFrame(
+    {"age": [30.0, None, 50.0, "x", math.inf, 40.0] * 100, "sex": ["F", "F", "M", None, "M", "unheard of"] * 100}
+)
+
+
+@pytest.mark.parametrize("sizes", [None, (200, 400)])
+def test_missing_cells_contribute_nothing_and_are_counted(sizes):
+    whole = od.DPMean(2.0, bounds=(0, 100), random_state=1).fit(MISSING["age"])
+    assert whole.mean_ == pytest.approx(40.0, abs=1.0)
+    assert whole.n_missing_ == pytest.approx(300, abs=15)
+    low, high = whole.n_missing_interval_
+    assert low <= 300 <= high
+    assert "of 600 cells are missing" in whole.summary().note
+    grouped = od.DPMean(2.0, bounds=(0, 100), random_state=1, group_sizes=sizes, **SEX).fit(MISSING[["age", "sex"]])
+    assert grouped.mean_.tolist() == pytest.approx(
+        [30.0, 50.0], abs=3.0
+    )  # groups that are missing, or not declared, are missing too
+    if sizes is None:
+        assert grouped.n_missing_ == pytest.approx(400, abs=15)
+    filled = od.DPMean(2.0, bounds=(0, 100), missing=0, random_state=1).fit(MISSING["age"])
+    assert filled.mean_ == pytest.approx(20.0, abs=1.0)
+    assert not hasattr(filled, "n_missing_")
+
+
+def test_too_few_known_cells_give_no_estimate_by_a_rule_on_noisy_numbers():
+    for make in (od.DPMean, od.DPVariance, od.DPQuantile):
+        nothing = make(1.0, bounds=(0, 100)).fit(["text"] * 500)
+        (row,) = nothing.summary()
+        assert math.isnan(row.estimate)
+        assert math.isnan(row.low)
+        assert nothing.n_missing_ == pytest.approx(500, abs=80)
+    shares = od.DPHistogram(1.0, levels=["a", "b"]).fit(pd.Series(pd.date_range("2019-03-01", periods=300)))
+    assert np.isnan(shares.shares_).all()
+    assert "no estimate is given" in shares.summary().reason
+
+
+def test_a_declared_value_is_checked_and_draws_ask_for_one():
+    with pytest.raises(InvalidModel, match="between 0 and 100"):
+        od.DPMean(1.0, bounds=(0, 100), missing=101).fit([1.0, 2.0])
+    with pytest.raises(InvalidModel, match="one of no, yes"):
+        od.DPProportion(1.0, classes=["no", "yes"], missing="maybe").fit(["no", "yes"])
+    with pytest.raises(InvalidModel, match="missing=55"):
+        od.DPMean(1.0, bounds=(0, 100), prior=(50, 1)).fit([1.0, 2.0])
+    with pytest.raises(InvalidModel, match="'other'"):
+        od.DPCount(1.0, between=(1, 2), missing=0).fit([1.0, 2.0])

@@ -56,8 +56,10 @@ def test_run_once_is_the_release_of_the_same_seed(study, folder, name: str, mode
         alone = study.run_once(plan, rows, y, seeded_generator(seed))
         release = od.release(plan, (rows, y), random_state=seed)
         released = plan.mechanism.result(plan, release.certificate.draw.stages)
-        assert alone.published.to_dict() == released.published.to_dict()
-        assert alone.estimate == pytest.approx(released.estimate, rel=0, abs=0)
+        # sums are equal but for the last digits of the scores that are added up, by NumPy in one and by JAX in the other
+        for name, values in released.published.to_dict().items():
+            assert alone.published.to_dict()[name] == pytest.approx(values, rel=1e-9, abs=1e-12)
+        assert alone.estimate == pytest.approx(released.estimate, rel=1e-9)
 
 
 def test_truth_is_in_the_units_of_the_result(study, folder) -> None:

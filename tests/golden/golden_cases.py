@@ -108,6 +108,8 @@ EVERYDAY = [
     column("rate-diffused", "rate --mechanism diffused", target="visits", quick=False),
     column("duration", "duration", target="cost", quick=False),
     column("median", "median", target="cost"),
+    column("median-by-group", "median --by smoker", target="cost"),
+    Case("describe", "describe patients.csv --schema cost.yaml --epsilon 2 --by smoker"),
     column("median-pure", "median --delta 0", target="visits"),
     column("quantiles", "quantiles", target="cost"),
     column("quantiles-alone", "quantiles --quantiles 0.1,0.9 --no-interval --delta 0", target="cost"),

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onedraw.methods import comparisons
+import onedraw as od
+from onedraw.methods import AddedNoise, comparisons
+from onedraw.methods.added_noise.intervals import group_scores
 from onedraw.methods.comparisons import ALL_PAIRS, Scores, independence
+from onedraw.methods.intervals import Published
 from onedraw.methods.noise_law import NoiseLaw
+from onedraw.models import CategoryTable, Grouped, NumberTable
 
 NAMES = ("a", "b", "c", "d", "e", "f", "g", "h")
 
@@ -104,3 +108,54 @@ def test_a_simulated_p_value_is_the_same_twice():
     cells = cells_of(np.random.default_rng(1), (300,) * 3, (0.4, 0.45, 0.4))
     scores = Scores.of_cells("mean", NAMES[:3], cells, NoiseLaw("laplace", 5.0, False), split=True)
     assert scores.joint() == scores.joint()
+
+
+# ── missing cells that are skipped ───────────────────────────────────────────────────────────────────────────
+
+
+def skipping_scores(table, values, codes, seed, budget):
+    """Return the scores of a release and its plan."""
+    records = Grouped(values, (codes,))
+    plan = od.calibrate(AddedNoise(), table, budget, n=len(values))
+    summary = table.summarise(records)
+    noise = plan.mechanism.simulated_noise(
+        plan, (len(plan.mechanism.target(plan, summary).sums),), np.random.default_rng(seed)
+    )
+    stages = {"noisy sums": np.rint(np.array(plan.mechanism.target(plan, summary).sums, dtype=float) + noise)}
+    return group_scores(plan, stages), plan, stages
+
+
+@pytest.mark.parametrize("sizes", [None, (1200, 1200)])
+@pytest.mark.parametrize("kind", ["mean", "share"])
+def test_groups_whose_cells_are_missing_are_compared_by_known_ones(kind, sizes):
+    """Half of one group's cells are missing: differences about 0 are as far off as their deviations say."""
+    found, counted = [], []
+    shared = {"missing": "skip", "by": ("g",), "groups": (("a", "b"),), "sizes": sizes}
+    table = NumberTable(0.0, 10.0, **shared) if kind == "mean" else CategoryTable(("x", "y"), show="shares", **shared)
+    codes = np.repeat([0.0, 1.0], 1200)
+    for seed in range(150):
+        generator = np.random.default_rng(seed)
+        values = generator.uniform(6.0, 10.0, 2400) if kind == "mean" else (generator.random(2400) < 0.8) * 1.0
+        values[:600] = np.nan
+        scores, plan, stages = skipping_scores(table, values, codes, seed, od.PureDP(0.3))
+        found.append((scores.values[0] - scores.values[1]) / np.hypot(*scores.deviations))
+        counted.append(np.mean([one.value for one in plan.mechanism.known_of(plan, stages)[:1]]))
+        assert scores.values == pytest.approx([0.8, 0.8], abs=0.2)
+    assert 0.8 < np.std(found) < 1.2
+    assert abs(np.mean(found)) < 0.3
+    assert np.mean(counted) == pytest.approx(600, abs=10)
+
+
+def test_standard_deviations_are_of_known_cells():
+    generator = np.random.default_rng(5)
+    values, codes = generator.uniform(2.0, 6.0, 4000), np.repeat([0.0, 1.0], 2000)
+    values[:1500] = np.nan
+    for sizes in (None, (2000, 2000)):
+        table = NumberTable(0.0, 10.0, missing="skip", by=("g",), groups=(("a", "b"),), sizes=sizes)
+        _, plan, stages = skipping_scores(table, values, codes, 7, od.PureDP(3.0))
+        value, low, high = plan.mechanism.deviations(
+            plan, Published(np.zeros((1, 2)), stages, 1.0, np.eye(2), np.ones(2), np.zeros(2), ("a", "b")), 0.95
+        )
+        truth = 4.0 / np.sqrt(12.0)
+        assert ((low <= truth) & (truth <= high)).all()
+        assert value == pytest.approx([truth, truth], abs=0.6)

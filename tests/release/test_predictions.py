@@ -80,6 +80,6 @@ def test_a_release_without_a_fit_predicts_by_what_was_drawn():
     rng = np.random.default_rng(6)
     X, y = rng.uniform(-1, 1, (2000, 2)), rng.integers(0, 2, 2000)
     options = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "classes": [0, 1], "random_state": 3}
-    model = od.DPLogisticRegression(mechanism="gdp", **options).fit(X, y)
+    model = od.DPLogisticRegression(mechanism="gdp", missing="middle", **options).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0], atol=1e-9)
     assert model.release_.predict(named(model, X[:2])).note == ""

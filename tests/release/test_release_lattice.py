@@ -94,7 +94,9 @@ def test_far_center_publishes_the_draw_of_a_near_one():
 @pytest.mark.parametrize("centre", [0.0, 1e12, 1e15])
 def test_estimator_far_from_zero_gives_a_true_interval(centre):
     values = centre + np.linspace(-0.5, 0.5, 200)
-    mean = od.DPMean(epsilon=1.0, bounds=(centre - 1.0, centre + 1.0), mechanism="diffused", random_state=7).fit(values)
+    mean = od.DPMean(
+        epsilon=1.0, bounds=(centre - 1.0, centre + 1.0), mechanism="diffused", missing=centre, random_state=7
+    ).fit(values)
     assert od.verify(mean.release_).answer == "consistent"
     ((low, high),) = np.reshape(mean.conf_int(), (-1, 2))
     assert low <= centre <= high

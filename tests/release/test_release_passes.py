@@ -12,7 +12,16 @@ from onedraw.data import Schema, read
 from onedraw.data.spark_tables import Spark
 from onedraw.data.sums import Local
 from onedraw.errors import WrongCall
-from onedraw.methods import CenteredNoise, ExponentialChoice, Mechanism, Moments, PerturbedMode, calibrate
+from onedraw.methods import (
+    CenteredNoise,
+    ExponentialChoice,
+    GroupQuantiles,
+    Mechanism,
+    Moments,
+    PerturbedMode,
+    Together,
+    calibrate,
+)
 from onedraw.methods.perturbed_mode.run import MOST_PASSES
 from onedraw.models import (
     CategoryTable,
@@ -23,6 +32,7 @@ from onedraw.models import (
     Logistic,
     ModelChoice,
     NumberTable,
+    Several,
     schema_features,
 )
 from onedraw.release.release import MOST_HELD, MOST_READ, check_passes
@@ -180,6 +190,7 @@ OWN = od.models.ConvexLoss(
     own, 1, features=1, data_norm=1.0, lipschitz=0.5, smoothness=0.1, name="own", prior=Gaussian(scale=1.0)
 )
 
+BY_GROUP = ColumnQuantiles((0.5,), 0.0, 100.0, step=1.0, interval=None, by=("ward",), groups=(("a", "b"),))
 WHOLE_NUMBERS = {
     "AddedNoise": (od.AddedNoise(), CategoryTable(("a", "b"))),
     "CenteredNoise": (CenteredNoise(), NumberTable(0.0, 1.0, show="variance")),
@@ -193,6 +204,11 @@ WHOLE_NUMBERS = {
     "Candidates": (od.Candidates(), CONVEX),
     "PerturbedMode": (PerturbedMode(), CONVEX),
     "ExponentialQuantiles": (od.ExponentialQuantiles(), ColumnQuantiles((0.5,), 0.0, 100.0, interval=None)),
+    "GroupQuantiles": (GroupQuantiles(), BY_GROUP),
+    "Together": (
+        Together((od.AddedNoise(), GroupQuantiles()), (1.0, 1.0)),
+        Several(("a", "b"), (NumberTable(0.0, 1.0), BY_GROUP)),
+    ),
     "ExponentialChoice": (ExponentialChoice(), ModelChoice(("a", "b"))),
     "Moments": (Moments(), Columns(2, bounds=(0.0, 1.0))),
     "SufficientStatistics": (baselines.SufficientStatistics(), SHARE),
@@ -213,7 +229,6 @@ FLOATS = {
     "Gibbs": (od.Gibbs(), CONVEX),
     "Diffused, a chain": (od.Diffused(), CONVEX),
     "BetaDivergence": (od.BetaDivergence(), CONVEX),
-    "Measured, a chain": (od.Measured(of=od.Gibbs()), CONVEX),
     "NoisyGradient, a loss of one's own": (od.NoisyGradient(weight=0.1, time=0.1), OWN),
     "Minami": (baselines.Minami(), SMOOTH),
     "OnePosteriorSample": (baselines.OnePosteriorSample(), BALL),

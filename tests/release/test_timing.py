@@ -153,6 +153,7 @@ def test_an_estimator_hands_it_on():
         "data_norm": 1.0,
         "classes": [0.0, 1.0],
         "mechanism": "noisy-gradient",
+        "missing": "middle",
         "random_state": 1,
     }
     found = od.DPLogisticRegression(**options, timing="padded").fit(X, y)

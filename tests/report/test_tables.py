@@ -21,7 +21,7 @@ ROWS = [[value, "FM"[place % 2]] for place, value in enumerate(COLUMN.tolist())]
 @pytest.mark.parametrize(
     ("model", "data", "words"),
     [
-        (od.DPProportion(1.0, classes=[0, 1]), COLUMN, ["Proportion", "exact inversion"]),
+        (od.DPProportion(1.0, classes=[0, 1], missing=0), COLUMN, ["Proportion", "exact inversion"]),
         (od.DPHistogram(1.0, levels=[0, 1, 2]), COLUMN, ["Histogram", "The share of records with each level"]),
         (
             od.DPCount(1.0, levels=[0, 1, 2]),

@@ -18,7 +18,7 @@ od.Ledger.open("ledger.db", create=True).init("d", od.ApproxDP(50, 1e-3))
 
 def regression(**more):
     return od.DPLogisticRegression(
-        epsilon=1, bounds=([-1, -1], [1, 1]), classes=[0, 1], mechanism="gdp", ledger="ledger.db", dataset="d", **more
+        epsilon=1, bounds=([-1, -1], [1, 1]), classes=[0, 1], mechanism="gdp", missing="middle", ledger="ledger.db", dataset="d", **more
     ).fit(X, y)
 
 def proportion():

@@ -54,6 +54,8 @@ def evaluate(
 def show(found: Any) -> None:
     scores = found.scores
     show_lines(found.certificate.sentence)
+    if (missing := found.release.missing) is not None:
+        show_lines(missing.words("records have no known class or response, and contribute nothing"))
     show_table(
         "the model on held-out records", ["figure", "released", f"{100 * scores.level:g} % interval", "std err"],
         [[name, f"{one.value:.4g}", f"{one.low:.4g} to {one.high:.4g}", f"{one.error:.2g}"] for name, one in scores.figures.items()],

@@ -55,7 +55,7 @@ def predict(
         show_json({
             "release": str(release_file), "sentence": release.sentence, "records": len(found.values),
             "out": None if out is None else str(out), "classes": list(found.classes), "columns": list(found.columns),
-            "labels": found.labels, "values": found.values.tolist(), "level": found.level, "low": ends(found.low),
+            "labels": found.labels, "values": ends(found.values), "level": found.level, "low": ends(found.low),
             "high": ends(found.high), "why_no_interval": found.remark, "note": found.note,
         })  # fmt: skip
     elif out is None:
@@ -92,5 +92,5 @@ def as_csv(found: Any) -> str:
 
 
 def ends(values: Any) -> list[list[float | None]] | None:
-    """An end that is refused is null."""
+    """A number that is not given is null."""
     return None if values is None else [[*map(known, row)] for row in values.tolist()]

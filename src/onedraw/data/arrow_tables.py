@@ -74,10 +74,10 @@ def chunk_of(array: Any, wanted: Wanted) -> Chunk:
         return chunk_of_text(array, wanted)
     if pa.types.is_boolean(kind):
         array = array.cast(pa.uint8())
-    if pa.types.is_floating(kind) or not array.null_count:
+    if pa.types.is_floating(array.type) or not array.null_count:
         return Numbers(numpy_array(array))
     # A null must not turn the other integers into floats, which could no longer be told apart.
-    return Numbers(numpy_array(array.fill_null(scalar(0, kind))), numpy_array(array.is_null()))
+    return Numbers(numpy_array(array.fill_null(scalar(0, array.type))), numpy_array(array.is_null()))
 
 
 def numpy_array(array: Any) -> Any:

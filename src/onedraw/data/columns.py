@@ -16,11 +16,14 @@ declared `missing`:
 | date     | float64 days from the     | moved to the nearest end; a `part` of it is an int64 code      |
 |          | first day on              | (dates.py)                                                     |
 
+Where missing cells are skipped every kind is float64: NaN is a missing cell, −∞ a record that counts for nobody.
+
 pandas, Polars and pyarrow are known by name and not imported here: models must run where none of them is installed.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -286,12 +289,22 @@ def _times_in_polars(column: Any) -> Times:
 
 
 class Encoder(ABC):
-    """Encodes chunks of one declared column; `missing` is the code of a missing cell."""
+    """Encodes chunks of one declared column; `missing` is the code of a missing cell, NaN where such cells are skipped."""
 
     missing: float | int
     wanted: Wanted  # as what a source that holds text should try to hand it over
     real: bool = False
     """Whether it encodes cells as real numbers; otherwise they become whole ones."""
+
+    @property
+    def skips(self) -> bool:
+        """Whether missing cells contribute nothing: codes are then float64 for every record, since dtypes must not tell."""
+        return self.missing != self.missing
+
+    @property
+    def nobody(self) -> float | int:
+        """The code of a record that counts for nobody: beyond its person's limit, or without a person."""
+        return -np.inf if self.skips else self.missing
 
     @final
     def encode(self, chunk: Chunk) -> Encoded:
@@ -349,6 +362,8 @@ class CountEncoder(Encoder):
         self.missing, self._clamp = missing, NumberEncoder(0, cap, missing)
 
     def _encode_numbers(self, chunk: Numbers) -> Encoded:
+        if self.skips:
+            return np.rint(self._clamp._encode_numbers(chunk))
         if chunk.values.dtype.kind in "iub" and chunk.absent is None:  # whole already: no detour through floats
             kind = chunk.values.dtype
             largest = 1 if kind.kind == "b" else int(np.iinfo(kind).max)
@@ -357,7 +372,8 @@ class CountEncoder(Encoder):
         return np.rint(self._clamp._encode_numbers(chunk)).astype(np.int64)
 
     def _encode_cells(self, values: Sequence[Any]) -> Encoded:
-        return np.rint(self._clamp._encode_cells(values)).astype(np.int64)
+        counts = np.rint(self._clamp._encode_cells(values))
+        return counts if self.skips else counts.astype(np.int64)
 
 
 @final
@@ -372,7 +388,8 @@ class LevelEncoder(Encoder):
         else:
             self._codes = {label_of(label): code for code, label in enumerate(labels)}
         self._any_case = plain_binary
-        self.missing = self._codes[self._label(missing)]
+        self.missing = math.nan if missing != missing else self._codes[self._label(missing)]
+        self._kind: type[np.float64] | type[np.int64] = np.float64 if self.skips else np.int64
         values = ((number_in(label), code) for label, code in self._codes.items() if label is not None)
         numeric = {value: code for value, code in values if value is not None}  # a label that is a number is finite
         self._in_order = [numeric.get(float(code)) for code in range(len(numeric))] == list(range(len(numeric)))
@@ -387,13 +404,13 @@ class LevelEncoder(Encoder):
         values = chunk.values
         whole = self._in_order and chunk.absent is None and values.dtype.kind in "iub" and len(values)
         if whole and int(values.min()) >= 0 and int(values.max()) < len(self._numbers):
-            return values.astype(np.int64)  # every value is its own code
+            return values.astype(self._kind)  # every value is its own code
         values = chunk.floats()
         if not len(self._numbers):
-            return np.full(len(values), self.missing, dtype=np.int64)
+            return np.full(len(values), self.missing, dtype=self._kind)
         place = np.minimum(np.searchsorted(self._numbers, values), len(self._numbers) - 1)
         return np.where(self._numbers[place] == values, self._number_codes[place], self.missing)  # NaN equals nothing
 
     def _encode_cells(self, values: Sequence[Any]) -> Encoded:
         codes = (self._codes.get(self._label(value), self.missing) for value in values)
-        return np.fromiter(codes, np.int64, len(values))
+        return np.fromiter(codes, self._kind, len(values))

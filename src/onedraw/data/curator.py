@@ -124,7 +124,7 @@ class Notebook(Screen):
             print(text, flush=True)
             input(ACKNOWLEDGE)
         finally:
-            clear_output(wait=False)
+            clear_output(wait=False)  # type: ignore[no-untyped-call]
 
 
 def find_screen(stream: TextIO | None = None) -> Screen:

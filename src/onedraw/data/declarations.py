@@ -1,7 +1,8 @@
 """What is declared of one column: the five kinds, how each encodes a cell, and what is wrong with a declaration, in words.
 
-Bounds, levels, caps and the value that stands for a missing cell decide how far one record can move a result: without them no
-promise exists, so what is not declared is refused with the line to add.
+Bounds, levels and caps decide how far one record can move a result: without them no promise exists, so what is not declared is
+refused with the line to add. A missing cell contributes nothing (`missing: skip`, the default), or is a declared value, or a level
+of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import abc
 import datetime
 import difflib
 import math
+import sys
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
@@ -34,6 +36,12 @@ from onedraw.data.magnitudes import LABELS, MagnitudeEncoder
 from onedraw.errors import InvalidSchema
 from onedraw.plain_text import acting
 
+SKIP = "skip"
+"""What `missing:` says of a column whose missing cells contribute nothing; the default."""
+
+OWN_LEVEL, MISSING_LEVEL = "level", "missing"
+"""What `missing:` says of a category whose missing cells are a level of their own, after the declared ones, and what that is called."""
+
 LARGEST_CAP = 10**9  # sums of a column then stay inside int64 up to nine billion records
 
 UNDECLARED = {  # what is missing: why it matters, what to do
@@ -53,10 +61,6 @@ UNDECLARED = {  # what is missing: why it matters, what to do
         "levels taken from the records would tell which values occur among them",
         "Add `levels:`, all the values the column may take",
     ),
-    "missing": (
-        "no record may make the program fail, so every unreadable cell needs a declared value",
-        "Add `missing:`, the declared value that a missing or unreadable cell becomes",
-    ),
     "columns": ("without columns nothing can be read", "Add `columns:` with at least one column"),
 }
 _EXPECTED = {
@@ -70,7 +74,7 @@ _EXPECTED = {
     "tuple_type": "a list of levels",
     "mapping_type": "a mapping from column names to declarations",
     "dict_type": "a mapping from column names to declarations",
-    "model_attributes_type": "a declaration such as {kind: number, lower: 0, upper: 1, missing: 0}",
+    "model_attributes_type": "a declaration such as {kind: number, lower: 0, upper: 1}",
 }
 
 
@@ -120,6 +124,29 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Step = Annotated[Finite, Field(gt=0.0)]
 
 
+LARGEST = sys.float_info.max
+
+
+def _number_or_skip(value: Any) -> float | str:
+    if isinstance(value, str) and value.strip(BLANKS) == SKIP:
+        return SKIP
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
+        raise ValueError(
+            f"`missing:` expected a finite number inside the bounds, or skip, got {_words_for(value)}. Leave it out, and missing "
+            "cells contribute nothing"
+        )
+    return value
+
+
+_NUMBER_OR_SKIP = BeforeValidator(_number_or_skip)
+MissingNumber = Annotated[  # a float, as ever: a schema's digest is that of its JSON
+    Any, _NUMBER_OR_SKIP, AfterValidator(lambda value: value if value == SKIP else float(value)), WithJsonSchema({"anyOf": [{"type": "number"}, {"const": SKIP}], "default": SKIP})
+]  # fmt: skip
+MissingCount = Annotated[
+    Any, _NUMBER_OR_SKIP, WithJsonSchema({"anyOf": [{"type": "integer"}, {"const": SKIP}], "default": SKIP})
+]  # fmt: skip
+
+
 class Declared(BaseModel):
     """A frozen value that refuses unknown keys and explains itself in our words, not the validator's."""
 
@@ -137,11 +164,23 @@ class _Column(Declared, abc.ABC):
     """What others ask of a declared column, whatever its kind."""
 
     kind: str
+    missing: Any
+    """What a missing or unreadable cell becomes; "skip": nothing."""
 
     @property
     def role(self) -> str:
         """What the column is in a question: a number, count, category or binary. A date is a number of days, or a category."""
         return self.kind
+
+    @property
+    def skips(self) -> bool:
+        """Whether a missing cell contributes nothing: it is encoded as NaN, a record that counts for nobody as −∞."""
+        return bool(self.missing == SKIP)
+
+    @property
+    def code_of_missing(self) -> Any:
+        """What a missing cell is encoded from: NaN where it is skipped."""
+        return math.nan if self.skips else self.missing
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -168,7 +207,7 @@ class Number(_Column):
     kind: Literal["number"] = "number"
     lower: Finite
     upper: Finite
-    missing: Finite
+    missing: MissingNumber = SKIP
     step: Step | None = None
 
     @property
@@ -176,7 +215,7 @@ class Number(_Column):
         return self.lower, self.upper
 
     def encoder(self) -> Encoder:
-        return NumberEncoder(self.lower, self.upper, self.missing)
+        return NumberEncoder(self.lower, self.upper, self.code_of_missing)
 
     def spread(self, shares: Array) -> NDArray[Any]:
         return self.lower + shares * (self.upper - self.lower)
@@ -190,7 +229,7 @@ class Number(_Column):
             )
         if not math.isfinite(self.upper - self.lower):
             raise ValueError("the width upper − lower is not a finite number. Narrow the bounds")
-        if not self.lower <= self.missing <= self.upper:
+        if not (self.skips or self.lower <= self.missing <= self.upper):
             raise ValueError(
                 f"`missing: {self.missing:g}` lies outside [{self.lower:g}, {self.upper:g}], where no record "
                 "can be. Choose a value inside the bounds"
@@ -203,7 +242,7 @@ class Count(_Column):
 
     kind: Literal["count"] = "count"
     cap: int
-    missing: int
+    missing: MissingCount = SKIP
     step: Step | None = None
 
     @property
@@ -211,10 +250,11 @@ class Count(_Column):
         return 0.0, float(self.cap)
 
     def encoder(self) -> Encoder:
-        return CountEncoder(self.cap, self.missing)
+        return CountEncoder(self.cap, self.code_of_missing)
 
     def spread(self, shares: Array) -> NDArray[Any]:
-        return (shares * (self.cap + 1)).astype(np.int64)
+        counts = (shares * (self.cap + 1)).astype(np.int64)
+        return counts.astype(np.float64) if self.skips else counts
 
     @model_validator(mode="after")
     def _check(self) -> Count:
@@ -223,7 +263,7 @@ class Count(_Column):
                 f"expected a cap from 1 to {LARGEST_CAP:,}, got {self.cap}: below, every record is 0; above, "
                 "sums are not exact. Choose the largest count that is to matter, or use `kind: number`"
             )
-        if not 0 <= self.missing <= self.cap:
+        if not self.skips and not (isinstance(self.missing, int) and 0 <= self.missing <= self.cap):
             raise ValueError(
                 f"`missing: {self.missing}` lies outside 0 … {self.cap}, where no record can be. "
                 "Choose a count from 0 to the cap"
@@ -240,7 +280,13 @@ class _Levels(_Column):
         """In the order of their codes."""
 
     def spread(self, shares: Array) -> NDArray[Any]:
-        return (shares * len(self.labels)).astype(np.int64)
+        codes = (shares * len(self.labels)).astype(np.int64)
+        return codes.astype(np.float64) if self.skips else codes
+
+    @property
+    def skips(self) -> bool:
+        """Whether a missing cell contributes nothing; a declared level that is called so is that level."""
+        return self.missing == SKIP and SKIP not in self.labels
 
 
 class Category(_Levels):
@@ -248,14 +294,20 @@ class Category(_Levels):
 
     kind: Literal["category"] = "category"
     levels: Levels
-    missing: Label
+    missing: Label = SKIP
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return self.levels
+        return (*self.levels, MISSING_LEVEL) if self._has_own_level else self.levels
+
+    @property
+    def _has_own_level(self) -> bool:
+        """Whether missing cells are a level of their own: `missing: level`, and no declared level is called so."""
+        return self.missing == OWN_LEVEL and OWN_LEVEL not in self.levels
 
     def encoder(self) -> Encoder:
-        return LevelEncoder(self.levels, self.missing)
+        missing = MISSING_LEVEL if self._has_own_level else self.code_of_missing
+        return LevelEncoder(self.labels, missing)
 
     @model_validator(mode="after")
     def _check(self) -> Category:
@@ -264,7 +316,12 @@ class Category(_Levels):
                 f"expected at least two levels, got {len(self.levels)}: a column of one value says nothing. "
                 "Declare all the values the column may take"
             )
-        _check_levels(self.levels, self.missing)
+        _check_levels(self.levels, None if self.skips or self._has_own_level else self.missing)
+        if self._has_own_level and MISSING_LEVEL in self.levels:
+            raise ValueError(
+                f"`missing: {OWN_LEVEL}` adds a level called {MISSING_LEVEL!r}, which is declared already. Write `missing: "
+                f"{MISSING_LEVEL}`, or call the declared level otherwise"
+            )
         return self
 
 
@@ -273,14 +330,14 @@ class Binary(_Levels):
 
     kind: Literal["binary"] = "binary"
     levels: Levels | None = None
-    missing: Label
+    missing: Label = SKIP
 
     @property
     def labels(self) -> tuple[str, ...]:
         return self.levels or BINARY_WORDS
 
     def encoder(self) -> Encoder:
-        return LevelEncoder(self.labels, self.missing, plain_binary=self.levels is None)
+        return LevelEncoder(self.labels, self.code_of_missing, plain_binary=self.levels is None)
 
     @model_validator(mode="after")
     def _check(self) -> Binary:
@@ -289,8 +346,15 @@ class Binary(_Levels):
                 f"a binary column has two levels, got {len(self.levels)}. Declare the level coded 0 and then "
                 "the level coded 1, or use `kind: category`"
             )
+        if self.missing == OWN_LEVEL and OWN_LEVEL not in self.labels:
+            raise ValueError(
+                f"`missing: {OWN_LEVEL}` would make a third level of a binary column. Use `kind: category`, or leave it out: then "
+                "missing cells contribute nothing"
+            )
         if self.levels is not None:
-            _check_levels(self.levels, self.missing)
+            _check_levels(self.levels, None if self.skips else self.missing)
+        elif self.skips:
+            pass
         elif label_of(self.missing.lower()) not in ("0", "1", *BINARY_WORDS):
             raise ValueError(
                 f"`missing: {self.missing}` is neither no nor yes, and no levels are declared. Choose one of "
@@ -312,8 +376,11 @@ class Date(_Column):
     zone: Text = "UTC"
     part: Part | None = None
     missing: Annotated[
-        str, BeforeValidator(_label_or_day), AfterValidator(plain), WithJsonSchema({"type": ["string", "number"]})
-    ]
+        str,
+        BeforeValidator(_label_or_day),
+        AfterValidator(plain),
+        WithJsonSchema({"type": ["string", "number"], "default": SKIP}),
+    ] = SKIP
     step: Step | None = None
 
     @property
@@ -358,6 +425,8 @@ class Date(_Column):
 
     @property
     def _missing_code(self) -> float | int:
+        if self.skips:
+            return math.nan
         if self.part is not None:
             return self.labels.index(self.missing)
         days = _days_of(self.missing, self)
@@ -367,7 +436,8 @@ class Date(_Column):
     def spread(self, shares: Array) -> NDArray[Any]:
         if self.part is None:
             return shares * self.ends[1]
-        return (shares * len(self.labels)).astype(np.int64)
+        codes = (shares * len(self.labels)).astype(np.int64)
+        return codes.astype(np.float64) if self.skips else codes
 
     @model_validator(mode="after")
     def _check(self) -> Date:
@@ -389,7 +459,7 @@ class Date(_Column):
                 "the system has no zones"
             ) from None
         if self.part is None:
-            if _days_of(self.missing, self) is None:
+            if not self.skips and _days_of(self.missing, self) is None:
                 raise ValueError(
                     f"`missing: {self.missing}` is no day from {self.first} to {self.last}. Choose one, written as 2026-03-01"
                 )
@@ -406,7 +476,7 @@ class Date(_Column):
                 f"from {self.first} to {self.last} there is only one {self.part}, so the column would say nothing. Widen the range, "
                 "or choose another part"
             )
-        if self.missing not in self.labels:
+        if not self.skips and self.missing not in self.labels:
             raise ValueError(
                 f"`missing: {self.missing}` is no {self.part} that occurs from {self.first} to {self.last}. Choose one of "
                 f"{', '.join(self.labels[:12])}"
@@ -447,7 +517,7 @@ class Magnitude(_Levels):
 Column = Number | Category | Binary | Count | Date | Magnitude
 
 
-def _check_levels(levels: tuple[str, ...], missing: str) -> None:
+def _check_levels(levels: tuple[str, ...], missing: str | None) -> None:
     seen: dict[str, str] = {}
     for level in levels:
         label = label_of(level)
@@ -460,10 +530,10 @@ def _check_levels(levels: tuple[str, ...], missing: str) -> None:
                 "them, or make them different words"
             )
         seen[label] = level
-    if label_of(missing) not in seen:
+    if missing is not None and label_of(missing) not in seen:
         raise ValueError(
             f"`missing: {missing}` is not among the declared levels, where no record can be. "
-            "Choose one of the levels, or declare a level for it"
+            "Choose one of the levels, declare a level for it, or leave it out: then missing cells contribute nothing"
         )
 
 

@@ -12,7 +12,7 @@ marked with the file's name; the mark is repeated on every certificate ("inferre
 | up to `max_levels` different texts            | category, levels in order                         |
 | one value, none, or more texts than that      | nothing: the column is left out, with the reason  |
 
-`missing` is the most usual value of the file: the mean of numbers and counts, the commonest level.
+Missing cells contribute nothing (`missing: skip`): what they could become is for whoever declares it.
 """
 
 from __future__ import annotations
@@ -149,22 +149,20 @@ class _Seen:
         if not self.many and any(map(acting, self.labels)):
             return UNSHOWABLE
         labels = Counter({self.spelt.get(label, label): times for label, times in self.labels.items()})
-        usual = labels.most_common(1)[0][0]
         if len(labels) == 2:
             levels = _zero_first(labels)
             plain = tuple(level.lower() for level in levels) == BINARY_WORDS
-            return Binary(levels=None if plain else levels, missing=usual)
+            return Binary(levels=None if plain else levels)
         if self.words:
             if self.many:
                 return f"it holds text with more than {self.max_levels} different values"
-            return Category(levels=tuple(sorted(labels)), missing=usual)
+            return Category(levels=tuple(sorted(labels)))
         mean = min(max(self.total / self.count, self.smallest), self.largest)
         if self.whole and self.smallest >= 0 and self.largest <= LARGEST_CAP:
-            return Count(cap=int(self.largest), missing=round(mean))
+            return Count(cap=int(self.largest))
         if not math.isfinite(self.largest - self.smallest) or not math.isfinite(mean):
             return "its numbers are too large for bounds to mean anything"
-        missing = min(max(float(f"{mean:.6g}"), self.smallest), self.largest)
-        return Number(lower=self.smallest, upper=self.largest, missing=missing)
+        return Number(lower=self.smallest, upper=self.largest)
 
 
 def _zero_first(labels: Counter[str]) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ one person changes at most k encoded records.
 |                                                      | of a short file from `check_whole`, which the |
 |                                                      | release calls before the charge               |
 | is a view, or is hidden by row-level security         | `FileMismatch`: n would depend on the records |
-| has ragged, undecodable, undeclared, NaN, … records  | fine, they are read as declared in `missing`  |
+| has ragged, undecodable, undeclared, NaN, … records  | fine, they are read as declared in `missing`: |
+|                                                      | a value, or nothing (`skip`)                  |
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ class Records(ReadWithSchema):
         """The encoded records in file order, as arrays by column; all declared columns, or those named.
 
         number: float64 in [lower, upper]; count: int64 in 0 … cap; category and binary: int64 codes; date: float64 days from its
-        first day on, or int64 codes of a part.
+        first day on, or int64 codes of a part. Of a column whose missing cells are skipped all of them are float64, NaN in a missing
+        cell and −∞ in a record that counts for nobody.
         """
         names = self.columns if columns is None else tuple(columns)
         if not names:
@@ -180,14 +182,14 @@ class Records(ReadWithSchema):
         return owners
 
     def _limited(self, encoded: Iterator[tuple[Batch, Any]], encoders: Mapping[str, Encoder]) -> Iterator[Batch]:
-        """Turns surplus records into the missing record, and holds the number of records to n."""
+        """Turns surplus records into the one that counts for nobody, and holds the number of records to n."""
         limit = None if self.schema.person is None else PersonLimit(self.schema.records_per_person)
         read = 0
         for batch, keys in encoded:
             if limit is not None:
                 surplus = limit.surplus(*keys)
                 for name, encoder in encoders.items():
-                    batch[name][surplus] = encoder.missing
+                    batch[name][surplus] = encoder.nobody
             read += len(next(iter(batch.values())))
             if read > self.n:
                 break

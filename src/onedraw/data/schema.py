@@ -1,6 +1,6 @@
 """The schema: everything about the records that is public, declared before a record is read.
 
-Bounds, levels, caps and the value that stands for a missing cell decide how far one record can move a result;
+Bounds, levels and caps decide how far one record can move a result;
 they are inputs of the theorem, so they come from the user and never from the private file. A schema that does
 not say enough is refused with the line to add. Files are YAML or JSON:
 
@@ -8,11 +8,14 @@ not say enough is refused with the line to add. Files are YAML or JSON:
     person: patient_id            # optional: the column that says whose record it is …
     max_records: 3                # … and how many records of one person count
     columns:
-      age:     {kind: number, lower: 0, upper: 120, missing: 50}
-      sex:     {kind: category, levels: [female, male, other], missing: other}
+      age:     {kind: number, lower: 0, upper: 120}
+      sex:     {kind: category, levels: [female, male, other], missing: level}
       smoker:  {kind: binary, missing: no}
-      visits:  {kind: count, cap: 20, missing: 0}
-      seen:    {kind: date, first: 2025-01-01, last: 2025-12-31, format: "%d.%m.%Y", missing: 2025-07-01}
+      visits:  {kind: count, cap: 20}
+      seen:    {kind: date, first: 2025-01-01, last: 2025-12-31, format: "%d.%m.%Y"}
+
+A missing cell contributes nothing, and releases say how many there are, with noise: `missing: skip`, the default. It may become a
+declared value instead (`missing: 50`), or of a category a level of its own, called "missing" (`missing: level`).
 
 `formula` holds the terms of a regression (`data/formula.py`); questions add it to a schema of the columns that they read.
 
@@ -196,7 +199,7 @@ class Schema(Declared):
         described = cls.model_json_schema()
         for name, definition in described["$defs"].items():
             if name in ("Number", "Category", "Binary", "Count", "Date"):
-                definition["required"] = ["kind", *definition["required"]]
+                definition["required"] = ["kind", *definition.get("required", ())]
         described["properties"]["columns"]["minProperties"] = 1
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
 

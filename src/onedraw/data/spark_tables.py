@@ -175,7 +175,7 @@ class SparkTable(Table):
                 "The schema counts each person's first records, but this Spark frame has no order that is the same at every "
                 "reading. Read the table from Parquet files (spark.read.parquet, without joins or unions after it)."
             ) from None
-        types = ("double" if encoder.real else "long" for encoder in task.encoders.values())
+        types = ("double" if encoder.skips or encoder.real else "long" for encoder in task.encoders.values())
         kinds = ", ".join(f"`{place}` {kind}" for place, kind in enumerate(types))
         keyed = placed.mapInArrow(partial(_key, task), f"{kinds}, person long, named boolean, file string, place long")
         first = functions.row_number().over(Window.partitionBy(_PERSON).orderBy(_FILE, _PLACE))
@@ -239,7 +239,7 @@ class _Task:
             }
         surplus = table.column(_SURPLUS).to_numpy(zero_copy_only=False)
         batch = {
-            name: np.where(surplus, np.asarray(encoder.missing, kind), table.column(place).to_numpy())
+            name: np.where(surplus, np.asarray(encoder.nobody, kind), table.column(place).to_numpy())
             for place, (name, encoder) in encoders
             for kind in [table.column(place).to_numpy().dtype]
         }

@@ -48,7 +48,7 @@ AHEAD = 4
 
 
 class Block(NamedTuple):
-    """``rows`` records as arrays; the weight is 1, or 0 where the block was filled up."""
+    """``rows`` records as arrays; the weight is 1, or 0 where the block was filled up or a record contributes nothing."""
 
     arrays: tuple[Any, ...]
     weight: Any
@@ -57,7 +57,8 @@ class Block(NamedTuple):
     def read_as(self, readings: Iterable[tuple[Reading, tuple[Any, ...]]]) -> Block:
         arrays, weight = self.arrays, self.weight
         for reading, public in readings:
-            arrays, weight = tuple(reading.of_block(*arrays, weight, *public)), reading.placed(weight)
+            kept = reading.kept(*arrays, weight)
+            arrays, weight = tuple(reading.of_block(*arrays, weight, *public)), reading.placed(kept)
         return Block(arrays, weight, self.rows)
 
 
@@ -101,6 +102,10 @@ class Reading:
     def of_block(self, *args: Any, **kwargs: Any) -> Any:
         """``of_block(*arrays, weight, *public)``: the arrays of a block's records rewritten, without their weight."""
         raise NotImplementedError
+
+    def kept(self, *arrays_and_weight: Any) -> Any:
+        """The weight of a block's records once they are rewritten: 0 for those that contribute nothing."""
+        return arrays_and_weight[-1]
 
     def placed(self, weight: Any) -> Any:
         """The weight where the arrays are."""

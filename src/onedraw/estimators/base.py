@@ -232,9 +232,10 @@ class PrivateEstimator(KnownParameters, BaseEstimator, abc.ABC):
             f"that is not private; got a {type(self.random_state).__name__}."
         )
 
-    def _release(self, choice: Choices, data: Any) -> Array:
-        """Release by the chosen plan, remember what left, and return the draws as drawn."""
+    def _release(self, choice: Choices, data: Any, declared: str = "") -> Array:
+        """Release by the chosen plan, remember what left, and return the draws as drawn. ``declared`` stands among the assumptions."""
         plan, notes = choice.best, not_covered()
+        stated = [Assumption(declared, Provenance.DECLARED)] if declared else []
         if len(plan.model.parameter_names) > plan.n and not plan.mechanism.publishes_moments:  # which have no prior
             other = (
                 "response's level than about the columns"
@@ -259,7 +260,7 @@ class PrivateEstimator(KnownParameters, BaseEstimator, abc.ABC):
         found = release(
             plan, data, ledger=opened(self.ledger), dataset=self.dataset, accept=self._accepted(),
             random_state=self._seed(), timing=self.timing, label=type(self).__name__,
-            notes=tuple(Assumption(sentence, Provenance.ASSUMED) for sentence in notes),
+            notes=(*(Assumption(sentence, Provenance.ASSUMED) for sentence in notes), *stated),
         )  # fmt: skip
         self.choice_: Choices = choice
         self.release_: Release = replace(found, diagnostics={})

@@ -6,6 +6,7 @@ from public numbers; ``choice_.why`` says what was taken and why.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,8 +78,20 @@ class LinearClassifier(Classifier, LinearEstimator):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of each row, or that on whose side it lies."""
+        """The likeliest class of each row, or that on whose side it lies.
+
+        A label cannot be NaN as probabilities and scores are: a row with a missing cell, where such records contributed nothing, has the
+        class that it would have in the middle of that cell's range (of a category, at its first level), and a warning says for how many.
+        """
         scores = self.decision_function(X)
+        if lost := int(np.isnan(scores).reshape(len(scores), -1).any(axis=1).sum()):
+            warnings.warn(
+                f"{lost:,} of {len(scores):,} rows lack a cell: their class is that in the middle of the cell's range. predict_proba and "
+                "decision_function give NaN for them.",
+                stacklevel=2,
+            )
+            filled = self._scores(X, filled=True)
+            scores = filled[:, 0] if filled.shape[1] == 1 else filled
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
@@ -110,7 +123,7 @@ class DPLogisticRegression(LinearClassifier):
     data_norm : float
         Instead of bounds: rows longer than this are shortened to it.
     classes : list
-        All labels there can be; of two the negative one first. Rows with another label count as the first class.
+        All labels there can be; of two the negative one first. Another label is a missing one.
     mechanism : str, default="auto"
         "auto" (a fit wherever there is one), or one of "fit", "noisy-gradient", "noisy-gradient exp-linear", "gdp", "gdp exp-linear", "bounded",
         "candidates", "beta-divergence" (the last only with ``accept``). "noisy-gradient measured"
@@ -135,6 +148,10 @@ class DPLogisticRegression(LinearClassifier):
     n_draws : "auto" or int, default="auto"
         "auto": one fit, or one draw of full weight. 4 or 8 draws of a named mechanism share its budget, so that their
         spread gives an interval.
+    missing : "skip" or "middle", default="skip"
+        Without a schema: "skip" leaves out records with a missing cell, their number being private. "middle" reads the cell as the middle of
+        its bounds (with data_norm as 0) and a missing label as the first class, which the certificate and `summary` state. Mechanisms that
+        have to know how many records contribute (all but fits and clipped gradients) refuse "skip" before anything is spent.
     accept : str or list of str
         "estimated", "assumed": samplers short of a proof that may be used. Default: none.
     check : "curator"
@@ -155,6 +172,8 @@ class DPLogisticRegression(LinearClassifier):
         The estimate, or all draws, in the columns' own units.
     classes_, n_features_in_, feature_names_in_ certificate_, guarantee_, release_
         What is promised. Only these and the draws leave.
+    n_complete_, n_complete_interval_
+        Where records with a missing cell are left out: the noisy number of the others, and its interval.
     choice_ : planning.Choices
         What was picked, from what, and why.
     interval_reason_ : str

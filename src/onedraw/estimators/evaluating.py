@@ -29,6 +29,7 @@ from onedraw.data.sums import Statistic
 from onedraw.errors import WrongCall
 from onedraw.ledger import Ledger
 from onedraw.methods import AddedNoise, ExponentialChoice, calibrate
+from onedraw.models.sums.clamped_sums import SKIP
 from onedraw.models.tables.scores import LOSS_STEPS, ClassifierScores, Losses, ModelChoice, RegressorScores, in_steps
 from onedraw.privacy import Assumption, Promise, Provenance
 from onedraw.release import Certificate, Release, release
@@ -122,7 +123,8 @@ def evaluate(
 
     | a record whose | counts as |
     | --- | --- |
-    | class is not declared | the first class |
+    | class or response is missing, or not declared | nothing: how many there are is released beside (a schema may declare a value) |
+    | cell is missing that a model of this library needs, which skipped such records | nothing, likewise |
     | prediction fails or is not a number | a score of 0, the first class, or the middle of the range |
     | response lies outside the bounds | the nearest bound |
 
@@ -132,6 +134,8 @@ def evaluate(
     budget = budget_of(epsilon, delta, of="evaluate")
     judged, notes, kind = judged_by(model, X, y, classes, bounds, batch)
     table = _table(kind, len(judged), budget, bins, largest_error)
+    if judged.skips:
+        table = replace(table, missing=SKIP, nobody=judged.nobody)
     plan = calibrate(AddedNoise(), table, budget, n=len(judged), records_per_person=judged.records_per_person)
     found = release(
         plan, judged, ledger=opened(ledger), dataset=dataset or judged.dataset, random_state=random_state,

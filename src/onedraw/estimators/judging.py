@@ -23,7 +23,6 @@ from onedraw.data import Schema, read
 from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel, WrongCall
 from onedraw.models.batches import batches
-from onedraw.models.features import schema_rows
 from onedraw.models.responses import Codes
 from onedraw.models.tables.scores import Judged
 from onedraw.privacy import Assumption, Provenance
@@ -59,13 +58,15 @@ def judged_by(
 
     def judged() -> Array:
         if labels is not None:
-            truth = labels.from_values(y)
+            truth = labels.from_values(y, np.nan)
         else:
             truth = np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in batches(y))])
         if foreign is None:
             found = np.asarray(ask(X), dtype=np.float64).reshape(-1)
         else:
             found = foreign.together(X, rows) if batch else foreign.one_by_one(rows)
+        if foreign is None and len(found) == len(truth):  # a row that lacks a cell is not predicted, and not judged
+            truth = np.where(np.isnan(found), np.nan, truth)
         finite = np.where(np.isfinite(found), found, np.nan) if len(found) == len(X) else np.full(len(X), np.nan)
         return np.column_stack([truth, finite])
 
@@ -111,7 +112,12 @@ def _prediction(model: Any, kind: Kind) -> Prediction:
 
     if len(kind) == 2:
         return lambda model, X: np.asarray(columns(model, X)[:, 1])
-    return lambda model, X: np.asarray(columns(model, X).argmax(axis=1), dtype=np.float64)
+
+    def code(model: Any, X: Any) -> Array:
+        given = columns(model, X)
+        return np.where(np.isnan(given).any(axis=1), np.nan, given.argmax(axis=1))
+
+    return code
 
 
 def _rows(X: Any) -> Any:
@@ -168,7 +174,11 @@ def _by_release(
     records, column = read(source, schema, target=target), schema.column(target)
     kind: Kind = release.predictor.classes if column.role in ("category", "binary") else column.ends
     said = Said(release.certificate.to_json(), schema.read_for(target))
-    held = Judged(records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset)
+    skips = column.skips or release.plan.model.skips
+    held = Judged(
+        records.n, lambda: records.read_as(said), schema.records_per_person, schema.dataset,
+        skips=skips, nobody=skips and schema.person is not None,
+    )  # fmt: skip
     named = f"the release whose certificate has the digest {release.certificate.digest[:16]}…"
     return held, _notes(named, None, batch=False), kind
 
@@ -186,12 +196,16 @@ class Said(Reading):
         *columns, _ = columns_and_weight
         predictor, schema = _known(self.certificate)
         batch, target = dict(zip(self.columns, columns, strict=True)), str(predictor.certificate.data.target)
-        values = predictor.at(predictor.plan.model.features.enforce(schema_rows(batch, schema, target)))
+        rows = predictor.row_batch(batch, schema, target)
+        values = predictor.at(rows)
         if values.shape[1] > 1:
             said = values[:, 1] if values.shape[1] == 2 else values.argmax(axis=1).astype(np.float64)
         else:
             said = special.expit(values[:, 0]) if predictor.plan.model.predicts == "margin" else values[:, 0]
-        return (np.column_stack([np.asarray(batch[target], dtype=np.float64), said]),)
+        truth = np.where(np.isnan(rows).any(axis=1), np.nan, np.asarray(batch[target], dtype=np.float64))
+        for cells in batch.values():  # a record beyond a person's limit counts for nobody
+            truth = np.where(cells == -np.inf, -np.inf, truth)
+        return (np.column_stack([truth, said]),)
 
 
 @lru_cache(maxsize=8)

@@ -7,8 +7,12 @@ one draw of full weight, or ``n_draws`` that share the budget so that their spre
 scaled to [−1, 1] by their declared ranges before the draw, so the certificate's numbers are those of scaled columns. Coefficients, intercepts, draws and intervals here are of the original columns: a public,
 linear change of units.
 
-New rows are read like those of the fit: brought into the declared bounds, and what is not a number replaced by the
-middle of its range. Within the bounds the predictor is ``X @ coef_.T + intercept_``; a fit's may be drawn back to the level, and
+A record with a missing cell, in its row or its response, contributes nothing (``missing="skip"``, the default), and ``n_complete_`` is the
+noisy number of the others. A mechanism that has to know how many records contribute refuses that before anything is charged; with
+``missing="middle"`` such a cell is read as the middle of its range, and a note of the certificate says so.
+
+New rows are brought into the declared bounds. One with a missing cell is predicted NaN, or where it has to be a label by the middle of
+the cell's range, which a warning says; with ``missing="middle"`` all are predicted so. Within the bounds the predictor is ``X @ coef_.T + intercept_``; a fit's may be drawn back to the level, and
 `summary` says by how much.
 """
 
@@ -26,13 +30,15 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw.arrays import Array, Mask
 from onedraw.data import DatabaseTable, Measure, Schema
 from onedraw.data.curator import Declared
+from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.methods.draws.path_start import remembers_start
 from onedraw.methods.fits import why_fit_refused
 from onedraw.models import Gaussian
 from onedraw.models.batches import column_chunks
-from onedraw.models.features import read_rows
-from onedraw.planning import Options, Regression
+from onedraw.models.features import read_rows, whole_rows
+from onedraw.models.sums.clamped_sums import SKIP
+from onedraw.planning import Choices, Options, Regression
 from onedraw.planning.formulas import choose_columns
 from onedraw.planning.question import in_python
 from onedraw.planning.regression import regression_for
@@ -45,6 +51,7 @@ from onedraw.release.estimates import (
     values_of,
     why_refused,
 )
+from onedraw.release.predictions import without_incomplete
 
 from .base import Bounds, FileName, NoInterval, PrivateEstimator, cached, compared_features, is_integer
 from .validation import (
@@ -59,6 +66,9 @@ from .validation import (
     target_of,
 )
 
+MISSING = (SKIP, "middle")
+"""What may become of a record with a missing cell, where no schema says it."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RegressionEstimator(PrivateEstimator):
@@ -70,13 +80,16 @@ class RegressionEstimator(PrivateEstimator):
     prior_scale: float | None = None
     effect: float | None = None
     n_draws: int | Literal["auto"] = "auto"
+    missing: str = SKIP
 
     kind: ClassVar[str]
     """What `planning` calls the question."""
 
     def _options(self) -> dict[str, Any]:
         """Parameters that `planning.Regression` has too, by name; ``features`` are names here, and a number there."""
-        known = {name: value for name, value in self.get_params(deep=False).items() if name != "features"}
+        known = {
+            name: value for name, value in self.get_params(deep=False).items() if name not in ("features", "missing")
+        }
         return {field.name: known[field.name] for field in fields(Regression) if field.name in known}
 
     def _question(self, rows: Rows) -> Regression:
@@ -100,11 +113,35 @@ class RegressionEstimator(PrivateEstimator):
         if not isinstance(self.mechanism, str):
             raise InvalidModel(f"mechanism must be 'auto' or a mechanism's name, got {self.mechanism!r}.")
         options = {"n": n, "mechanism": self.mechanism, "accept": accepted, "records_per_person": people}
+        if not self.schema_given:
+            question = replace(question, missing=self._skips())
         choice = cached(Regression.choices, question, budget, draws=self._draws(), **options)
-        draws = self._release(choice, data)
+        draws = self._release(choice, data, "" if self.schema_given else choice.best.model.reads_missing)
+        self._keep_known(choice)
         self._public_question: Regression = question
         self.interval_reason_: str = question.why_no_interval(choice.best)
         return draws
+
+    def _skips(self) -> str | None:
+        """What the question says of missing cells: "skip", or None where they are read as the middle of their range."""
+        if self.missing not in MISSING:
+            raise InvalidModel(
+                f"missing is one of {', '.join(map(repr, MISSING))}, got {self.missing!r}. Fill cells in before, each record by itself and by "
+                "public numbers, for another value."
+            )
+        return SKIP if self.missing == SKIP else None
+
+    @property
+    def schema_given(self) -> bool:
+        """Whether a schema says what becomes of a missing cell."""
+        return getattr(self, "schema", None) is not None
+
+    def _keep_known(self, choice: Choices) -> None:
+        """The noisy number of records with all cells, where the others contribute nothing."""
+        stages = self.certificate_.draw.stages or {}
+        if (known := choice.best.mechanism.missing_of(choice.best, stages)) is not None:
+            self.n_complete_: int = known.shown
+            self.n_complete_interval_: tuple[int, int] = known.interval(LEVEL)
 
     def _compared(self, plan: Plan, data: Any) -> dict[str, tuple[Declared, Iterable[Any]]]:
         X, y = data
@@ -163,6 +200,9 @@ class LinearEstimator(RegressionEstimator):
         model, features = self.choice_.best.model, self.choice_.best.model.features
         self.draws_: Array = readable_draws(self.certificate_, model)
         values = values_of(self.certificate_, self.choice_.best)[: model.row_blocks * features.width]
+        plan, stages = self.choice_.best, self.certificate_.draw.stages or {}
+        if (few := plan.mechanism.without_estimate(plan, stages)) is not None and few.any():
+            values = np.full(len(values), np.nan)
         blocks = values.reshape(model.row_blocks, -1)  # a variance at the end is left out
         self.coef_: Array = blocks[:, : features.count]
         self.intercept_: Any = blocks[:, features.count] if features.intercept else np.zeros(len(blocks))
@@ -210,10 +250,11 @@ class LinearEstimator(RegressionEstimator):
         in_columns: Array = model.in_column_units(np.eye(len(model.parameter_names))).T
         return remembers_start(draws, self.choice_.best, in_columns[: model.row_blocks * model.features.width])
 
-    def _scores(self, X: Any) -> Array:
-        """(n, blocks): the linear predictors of new rows, read like those of the fit."""
+    def _scores(self, X: Any, *, filled: bool = False) -> Array:
+        """(n, blocks): the linear predictors of new rows, read like those of the fit; NaN for one with a missing cell where such
+        contributed nothing, unless ``filled``."""
         check_is_fitted(self)
-        return np.asarray(self.release_.predictor.scores(encoded(self, X))[0])
+        return np.asarray(self.release_.predictor.scores(encoded(self, X, filled=filled))[0])
 
     def _expected(self, X: Any, level: float | None) -> Array | Expected:
         """(n, outputs): what the model expects of new rows, in the response's own units; with a level also the ends of
@@ -225,7 +266,7 @@ class LinearEstimator(RegressionEstimator):
         if level is None:
             return predictor.at(rows)
         low, high = predictor.between(rows, level)
-        if remark := predictor.why_not(low):
+        if remark := predictor.why_not(low, rows):
             warnings.warn(remark, NoInterval, stacklevel=3)
         return Expected(predictor.at(rows, as_estimated=True), low, high)
 
@@ -295,11 +336,14 @@ class LinearEstimator(RegressionEstimator):
         return found.first(len(self._given))
 
 
-def encoded(estimator: Any, X: Any) -> Array:
-    """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last."""
+def encoded(estimator: Any, X: Any, *, filled: bool = False) -> Array:
+    """New rows as the model reads rows: inside the declared bounds, the intercept's 1 last; ``filled`` as in `Predictor.rows`."""
     if estimator.certificate_.data.declared is not None:
         named = isinstance(X, str | os.PathLike | DatabaseTable)
-        rows: Array = estimator.release_.predictor.rows(X if named else by_name(X, list(estimator.feature_names_in_)))
+        source = X if named else by_name(X, list(estimator.feature_names_in_))
+        rows: Array = estimator.release_.predictor.rows(source, filled=filled)
         return rows
     features = estimator.choice_.best.model.features
-    return np.concatenate(list(read_rows(check_rows(estimator, X, reset=False).X, features)))
+    given = check_rows(estimator, X, reset=False).X
+    found = np.concatenate(list(read_rows(given, features)))
+    return without_incomplete(found, whole_rows(given, features)) if features.skips and not filled else found

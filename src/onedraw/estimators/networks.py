@@ -42,6 +42,7 @@ class NetworkEstimator(RegressionEstimator):
 
     hidden: int = 10
     n_draws: int | Literal["auto"] = 1
+    missing: str = "middle"
 
     def _fit(self, X: Any, y: Any) -> None:
         rows = check_rows(self, X, y, reset=True)
@@ -75,7 +76,8 @@ class DPMLPClassifier(Classifier, NetworkEstimator):
     ``DPMLPClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1], accept="assumed").fit(X, y)``
 
     Parameters as in `DPLogisticRegression`, and ``hidden``, the number of units. ``prior_scale`` is the standard
-    deviation of all weights and biases (None: 1). ``n_draws``, 1 by default, are averaged in their predictions.
+    deviation of all weights and biases (None: 1). ``missing`` is "middle" by default, since networks cannot leave out records: missing cells
+    are read as the middle of their bounds, which the certificate states. ``n_draws``, 1 by default, are averaged in their predictions.
 
     Attributes: ``draws_``, ``classes_``, ``n_features_in_``, ``feature_names_in_``, ``certificate_``, ``guarantee_``,
     ``release_``, ``choice_``, ``interval_reason_``, ``notes_``.

@@ -7,9 +7,10 @@ one column, (n,) or (n, 1), like scikit-learn's LabelEncoder; with ``by`` a tabl
 | a record that is | counts as |
 | --- | --- |
 | outside the declared bounds | the nearest bound |
-| no finite number, where those ``between`` two are counted | one outside |
-| an undeclared class, level or group | the first one declared |
-| NaN, ±inf or not a number | the first class; for a mean, sum or variance the middle of the range; for a rate 0 |
+| an undeclared class, level or group; NaN, ±inf or not a number | a missing cell |
+
+A missing cell contributes nothing, and how many there are is released with noise (``n_missing_``). With ``missing=`` it becomes what is
+declared there: a number in the bounds, or one of the levels. A missing group then is the first one.
 """
 
 from __future__ import annotations
@@ -27,17 +28,22 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from onedraw.arrays import Array
+from onedraw.data.cells import label_of
 from onedraw.data.curator import Declared
+from onedraw.defaults import LEVEL
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
 from onedraw.models import ConjugateModel, Grouped, Table
 from onedraw.models.batches import column_chunks
+from onedraw.models.model import CANNOT_SKIP
+from onedraw.models.sums.clamped_sums import SKIP, is_skip
 from onedraw.models.tables.table import MOST_GROUPINGS
 from onedraw.planning import Choices, ColumnQuestion
+from onedraw.planning.column_questions import POSTERIORS
 from onedraw.plans import Plan
 from onedraw.privacy import Promise
 from onedraw.release.estimates import Estimates, estimates_of, interval_of
 
-from .base import Labels, PrivateEstimator, cached, is_integer
+from .base import Labels, PrivateEstimator, cached, is_integer, is_number
 from .classification import declared_classes
 from .validation import LabelCodes, as_given, grouped_columns, one_column
 
@@ -52,6 +58,7 @@ class ColumnEstimator(PrivateEstimator):
     noise: float | None = None
     mechanism: str = "auto"
     n_draws: int = 1
+    missing: Any = SKIP
     """Parameters where a subclass makes fields of them; otherwise as here."""
 
     term: ClassVar[str] = ""
@@ -62,13 +69,45 @@ class ColumnEstimator(PrivateEstimator):
 
     def _fit(self, X: Any, y: Any) -> None:
         by = declared_by(self)
-        column, codes = grouped_columns(self, X, by) if by else (one_column(self, X)[0], ())
+        skips = is_skip(self.missing)
+        absent = math.nan if skips else None
+        column, codes = grouped_columns(self, X, by, absent) if by else (one_column(self, X)[0], ())
         choice = self._planned(self._budget(), len(column))
         labels = () if self.between is not None else self._labels()
-        records = LabelCodes(column, labels) if labels else column
+        records = LabelCodes(column, labels, absent if skips else self.missing) if labels else column
         self.draws_: Array = self._release(choice, Grouped(records, codes) if codes else records)
         self.groups_: list[str] = list(choice.best.model.group_names) if codes else []
-        self._keep(self.draws_.mean(axis=0))
+        centre = self.draws_.mean(axis=0)
+        plan, stages = choice.best, self.certificate_.draw.stages or {}
+        if (without := plan.mechanism.without_estimate(plan, stages)) is not None:
+            centre = np.where(without, np.nan, centre)
+        if (missing := plan.mechanism.missing_of(plan, stages)) is not None:
+            self.n_missing_: int = missing.shown
+            self.n_missing_interval_: tuple[int, int] = missing.interval(LEVEL)
+        self._keep(centre)
+
+    def _missing_number(self, low: float, high: float) -> Any:
+        """What a missing cell becomes, of a column of numbers: "skip", or a number in the declared range."""
+        if is_skip(self.missing):
+            return SKIP
+        if not is_number(self.missing) or not low <= float(self.missing) <= high:
+            raise InvalidModel(
+                f"missing is 'skip', or the number between {low:g} and {high:g} that a missing cell becomes, got {self.missing!r}. Leave "
+                "it out to take the known cells alone."
+            )
+        return float(self.missing)
+
+    def _missing_level(self) -> Any:
+        """The same of a column of levels: "skip", or the code of a level."""
+        if is_skip(self.missing):
+            return SKIP
+        labels = self._labels()
+        if label_of(self.missing) not in [label_of(label) for label in labels]:
+            raise InvalidModel(
+                f"missing is 'skip', or the level that a missing cell becomes, one of {', '.join(map(str, labels))}, got "
+                f"{self.missing!r}. Leave it out to take the known cells alone."
+            )
+        return [label_of(label) for label in labels].index(label_of(self.missing))
 
     def _table(self, groups: dict[str, Any]) -> Table:
         """What plain noise is put on, from public parameters."""
@@ -114,6 +153,10 @@ class ColumnEstimator(PrivateEstimator):
         if self._family is None or self.by is not None or self.between is not None:
             if self.prior is not None:
                 raise InvalidModel("A prior is for draws from a posterior, and there is none here. Leave out prior.")
+            return None
+        if is_skip(self.missing):
+            if self.prior is not None or self.mechanism in POSTERIORS or self.n_draws > 1:
+                raise InvalidModel(CANNOT_SKIP.format("A draw from a posterior").replace("`missing: 55`", "missing=55"))
             return None
         try:
             return self._family.for_column(self._declared(), n=n, budget=budget, prior=self.prior)
@@ -167,6 +210,7 @@ class TableEstimator(ColumnEstimator):
     mechanism: str = "auto"
     by: Mapping[str, Labels] | None = None
     group_sizes: Labels | None = None
+    missing: Any = SKIP
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

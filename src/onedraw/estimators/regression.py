@@ -79,8 +79,8 @@ class DPLinearRegression(NumberEstimator):
 
     Parameters
     ----------
-    epsilon, delta, schema, target, formula, features, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, accept,
-    check, ledger, dataset, random_state
+    epsilon, delta, schema, target, formula, features, bounds, data_norm, prior_scale, radius, fit_intercept, robust, n_draws, missing,
+    accept, check, ledger, dataset, random_state
         As in `DPLogisticRegression`.
     response_bound : Y or (low, high)
         Responses are clamped to [−Y, Y] or [low, high]. Needed for least squares.
@@ -164,8 +164,8 @@ class DPPoissonRegressor(LinearRegressor):
 
     Parameters
     ----------
-    epsilon, delta, schema, target, formula, features, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, accept,
-    check, ledger, dataset, random_state
+    epsilon, delta, schema, target, formula, features, bounds, data_norm, prior_scale, effect, fit_intercept, robust, n_draws, missing,
+    accept, check, ledger, dataset, random_state
         As in `DPLogisticRegression`; ``effect`` is the standard deviation of the logarithm of the rates.
     largest : int
         The largest count that is to matter; larger ones are read as it. One record moves the fit by as much, so the noise

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from onedraw import models
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, WrongCall
+from onedraw.models.sums.clamped_sums import SKIP, is_skip
 from onedraw.models.tables.category_table import condition
 from onedraw.planning import Choices, QuantileQuestion
 from onedraw.privacy import Promise
@@ -37,14 +38,16 @@ class DPProportion(PosteriorEstimator):
     `DPLogisticRegression`; ``classes``, the second of which is counted, or of more than two the one named by ``level``; or
     ``between`` = (low, high) with both ends included and None for an open one; ``mechanism``: "auto" takes plain noise ("laplace", "gaussian") or a draw from a
     posterior ("direct", "diffused", "concentrated"), whichever is expected to be off by less; ``prior`` = (a, b) of a
-    Beta prior, which asks for a draw from the posterior; ``n_draws`` of it.
+    Beta prior, which asks for a draw from the posterior; ``n_draws`` of it. ``missing``: by default "skip", missing cells contribute
+    nothing; a declared class makes them that one, which draws from a posterior ask for.
 
     ``by`` = {"sex": ["F", "M"]} gives one number for each group, of one to three columns with declared levels; then `fit`
     takes a frame with these columns and one more, or rows (value, group, …). Who belongs to which group is private, and
     the groups' numbers of records are released too, unless ``group_sizes`` declares them (in the order of ``groups_``)
     as public.
 
-    Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``), ``draws_``, ``n_features_in_``,
+    Attributes: ``proportion_`` (with ``by`` an array, in the order of ``groups_``; NaN where too few cells are known),
+    ``n_missing_`` and ``n_missing_interval_`` (the noisy number of missing cells, unless they became a class), ``draws_``, ``n_features_in_``,
     ``feature_names_in_`` (of a frame), ``certificate_``, ``guarantee_``, ``release_``, ``choice_``,
     ``interval_reason_``, ``notes_``.
     """
@@ -75,10 +78,11 @@ class DPProportion(PosteriorEstimator):
         if self.between is not None:
             if self.level is not None:
                 raise InvalidModel("level names one of the classes, and between has none. Leave it out.")
-            return models.CategoryTable(**declared_condition(self, "classes"), show="shares", **groups)
+            missing = condition_missing(self)
+            return models.CategoryTable(**declared_condition(self, "classes"), show="shares", missing=missing, **groups)
         labels = self._declared().labels
         counted = labels[1] if self.level is None else str(self.level)
-        return models.CategoryTable(labels, show="shares", only=counted, **groups)
+        return models.CategoryTable(labels, show="shares", only=counted, missing=self._missing_level(), **groups)
 
     def _keep(self, centre: Array) -> None:
         self.proportion_ = self._of_groups(centre)
@@ -122,7 +126,7 @@ class DPHistogram(LevelEstimator, PosteriorEstimator):
     _family: ClassVar[type[models.ConjugateModel] | None] = models.DirichletCategorical
 
     def _table(self, groups: dict[str, Any]) -> models.CategoryTable:
-        return models.CategoryTable(self._declared().labels, show="shares", **groups)
+        return models.CategoryTable(self._declared().labels, show="shares", missing=self._missing_level(), **groups)
 
     def _keep(self, centre: Array) -> None:
         self.levels_, self.shares_ = self._levels(), self._by_level(centre)
@@ -136,7 +140,7 @@ class DPCount(LevelEstimator):
     ends: ``DPCount(epsilon=1.0, between=(18, 30)).fit(ages).count_`` (both ends included, None for an open one).
 
     The number of all records is public: it is n. Parameters as in `DPProportion`, without a prior. With ``by`` this is
-    a cross table: its cells are whole numbers that sum to n.
+    a cross table: its cells are whole numbers that sum to n with the missing cells.
 
     Attributes: ``counts_`` (in the order of ``levels_``; with ``by`` one row for each of ``groups_``), or with
     ``level`` or ``between`` ``count_``; ``levels_``, and those of `DPProportion`.
@@ -151,9 +155,9 @@ class DPCount(LevelEstimator):
         if self.between is not None:
             if self.level is not None:
                 raise InvalidModel("level names one of the levels, and between has none. Leave it out.")
-            return models.CategoryTable(**declared_condition(self, "levels"), **groups)
+            return models.CategoryTable(**declared_condition(self, "levels"), missing=condition_missing(self), **groups)
         only = None if self.level is None else str(self.level)
-        return models.CategoryTable(self._declared().labels, only=only, **groups)
+        return models.CategoryTable(self._declared().labels, only=only, missing=self._missing_level(), **groups)
 
     def conf_int(self, level: float = 0.95, *, of: str = "records") -> Array:
         """(terms, 2): about these records, or ``of="population"`` about n times the share they are a sample of."""
@@ -171,6 +175,18 @@ class DPCount(LevelEstimator):
             self.count_ = self._of_groups(centre)
 
 
+def condition_missing(estimator: Any) -> Any:
+    """What a missing cell becomes where those between two ends are counted: "skip", or one that is outside."""
+    if is_skip(estimator.missing):
+        return SKIP
+    if estimator.missing == "other":
+        return 0
+    raise InvalidModel(
+        f"missing is 'skip', or 'other' to count missing cells with those outside, got {estimator.missing!r}. Leave it out to take "
+        "the known cells alone."
+    )
+
+
 def declared_condition(estimator: Any, other: str) -> dict[str, Any]:
     """The levels that a public condition on a number makes; ``other`` is what it stands in place of."""
     if getattr(estimator, other) is not None:
@@ -185,10 +201,10 @@ class NumberColumn(TableEstimator):
     bounds: Range | None = None
 
     show: ClassVar[str]
-    missing: ClassVar[float | None] = None
 
     def _table(self, groups: dict[str, Any]) -> models.NumberTable:
-        return models.NumberTable(*declared_range(self), show=self.show, missing=self.missing, **groups)
+        ends = declared_range(self)
+        return models.NumberTable(*ends, show=self.show, missing=self._missing_number(*ends), **groups)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -273,7 +289,6 @@ class DPRate(NumberColumn, PosteriorEstimator):
     """
 
     show: ClassVar[str] = "rate"
-    missing: ClassVar[float | None] = 0.0
     _family: ClassVar[type[models.ConjugateModel] | None] = models.GammaPoisson
 
     def _declared(self) -> Any:
@@ -317,6 +332,7 @@ class DPQuantile(ColumnEstimator):
     step: float | None = None
     interval: float | None = 0.95
     by: Mapping[str, Labels] | None = None
+    missing: Any = SKIP
 
     def _model(self, n: int, budget: Promise) -> models.ColumnQuantiles:
         low, high = declared_range(self)
@@ -324,7 +340,10 @@ class DPQuantile(ColumnEstimator):
         levels: Any = [self.quantiles] if is_number(self.quantiles) else self.quantiles
         if isinstance(levels, str) or not hasattr(levels, "__iter__"):
             raise InvalidModel(f"quantiles takes levels such as [0.25, 0.5, 0.75], got {self.quantiles!r}.")
-        return models.ColumnQuantiles(tuple(levels), low, high, step=self.step, interval=self.interval, **groups)
+        missing = self._missing_number(low, high)
+        return models.ColumnQuantiles(
+            tuple(levels), low, high, step=self.step, interval=self.interval, missing=missing, **groups
+        )
 
     def _planned(self, budget: Promise, n: int) -> Choices:
         self._accepted()
@@ -350,5 +369,5 @@ class DPQuantile(ColumnEstimator):
         """Why there is no interval; empty if there is one."""
         check_is_fitted(self)
         plan = self.choice_.best
-        given = not self.groups_ and self.certificate_.draw.stages is not None
+        given = not self.groups_ and "lower" in (self.certificate_.draw.stages or {})
         return "" if given else str(plan.mechanism.why_no_ends(plan))

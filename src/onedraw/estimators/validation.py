@@ -88,7 +88,9 @@ def one_column(estimator: Any, X: Any) -> tuple[Any, int]:
     return X, shape[0]
 
 
-def grouped_columns(estimator: Any, X: Any, by: dict[str, tuple[Any, ...]]) -> tuple[Any, tuple[Any, ...]]:
+def grouped_columns(
+    estimator: Any, X: Any, by: dict[str, tuple[Any, ...]], missing: Any = None
+) -> tuple[Any, tuple[Any, ...]]:
     """A column of records and the codes of its groups: of a frame by name, of rows (value, group, …) in that order."""
     X = _container(X, "X")
     width = _shape(X, 1 + len(by))[1]
@@ -111,7 +113,7 @@ def grouped_columns(estimator: Any, X: Any, by: dict[str, tuple[Any, ...]]) -> t
             )
         order = [next(place for place, name in enumerate(names) if name not in by), *(names.index(name) for name in by)]
     value, *groups = (columns[place] for place in order)
-    return value, tuple(LabelCodes(column, labels) for column, labels in zip(groups, by.values(), strict=True))
+    return value, tuple(LabelCodes(column, labels, missing) for column, labels in zip(groups, by.values(), strict=True))
 
 
 def _container(data: Any, name: str) -> Any:
@@ -218,12 +220,13 @@ class MeasuredResponse(_Late):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelCodes(_Late):
-    """The place of each label among the declared ones; an undeclared label is the first."""
+    """The place of each label among the declared ones; one that is not declared is ``missing``, NaN for none, or else the first."""
 
     labels: tuple[Any, ...]
+    missing: Any = None
 
     def _read(self) -> Array:
-        return Codes(self.labels).from_values(self.values)
+        return Codes(self.labels).from_values(self.values, self.missing)
 
 
 # ── with a schema ──

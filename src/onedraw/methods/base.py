@@ -7,13 +7,14 @@ know none by name: a mechanism of another package is asked in the same way.
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 from onedraw.arrays import Array
-from onedraw.errors import CertificateRejected, OnedrawError, WrongCall
+from onedraw.errors import CertificateRejected, OnedrawError, UnsupportedBudget, WrongCall
 from onedraw.models import ConjugateModel, Model
 from onedraw.plans import Plan, Request
 from onedraw.privacy import ApproxDP, Promise, PureDP
@@ -83,6 +84,8 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     """Whether it is there for a pure ε, and another mechanism answers the same question where a δ is allowed."""
     categories: tuple[tuple[int, int], ...] = ()
     """(start, stop) of 0/1 columns that code one category, of a mechanism that is told."""
+    skips: ClassVar[bool] = False
+    """Whether its proof lets a record contribute nothing: the number of records that contribute is then private."""
     as_published: bool = False
     """Of a mechanism with such an option: a published calibration where it is not true. A plan that keeps its promise anyway is made
     without it."""
@@ -139,6 +142,18 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
     def note(self, plan: Plan, stages: Mapping[str, Any]) -> str:
         """Return what to know about the numbers, from published ones alone; empty if there is nothing to say."""
         return ""
+
+    def missing_of(self, plan: Plan, stages: Mapping[str, Any]) -> NoisyCount | None:
+        """Return the noisy number of missing cells that was released beside; None where missing cells are not skipped."""
+        return None
+
+    def missing_words(self, plan: Plan) -> str:
+        """Return what is counted by `missing_of`, after "About 12 of 100"."""
+        return "cells are missing"
+
+    def without_estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array | None:
+        """Return which released numbers are no estimates, because too few cells are known, as far as noise tells; None for none."""
+        return None
 
     def heading(self, plan: Plan) -> str:
         """What a certificate calls the draw; the plan's numbers may be part of it."""
@@ -267,6 +282,39 @@ class Mechanism(Stored, key="name", noun="mechanism", refuses=CertificateRejecte
         return {}
 
 
+REMEDY_OF_SKIP = (
+    "Declare what a missing cell becomes, in the schema `missing: 55` or a declared level, in Python missing= (missing='middle' for a "
+    "regression or covariances by bounds); or use a method that skips missing cells, such as a fit (delta above 0)."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCount:
+    """A number of records with noise of a known law, and its interval by that law."""
+
+    value: float
+    reach: Callable[[float], float]
+    """How far an interval of a level reaches to each side."""
+    of: float
+    """Public number of records that it cannot exceed."""
+
+    def interval(self, level: float) -> tuple[int, int]:
+        """Return the whole numbers within the interval, and within what the number can be."""
+        reach = self.reach(level)
+        low, high = (min(max(end, 0.0), self.of) for end in (self.value - reach, self.value + reach))
+        return math.floor(low), math.ceil(high)
+
+    @property
+    def shown(self) -> int:
+        """Return the nearest number that there can be."""
+        return round(min(max(self.value, 0.0), self.of))
+
+    def words(self, what: str, level: float = 0.95) -> str:
+        """Return a sentence about it."""
+        low, high = self.interval(level)
+        return f"About {self.shown:,} ({low:,} to {high:,}, {100 * level:g} % interval for the noise) of {self.of:,.0f} {what}."
+
+
 @dataclass(frozen=True, eq=False)
 class SecondMoments:
     """Noisy second moments of columns, in coordinates of which only their ratios count."""
@@ -308,8 +356,20 @@ def calibrate(
             f"calibrate needs a mechanism such as Diffused(), brackets included, not {name}. The mechanism is the "
             "theorem that makes the draw private."
         )
+    check_contributions(mechanism, model)
     reserve = mechanism.default_gamma(model, budget) if gamma is None else gamma
     return within_decimal(mechanism.calibrate(Request(model, budget, n, draws, reserve, records_per_person)))
+
+
+def check_contributions(mechanism: Mechanism, model: Model) -> None:
+    """Refuse a mechanism that has to know how many records contribute, where that is private."""
+    if (
+        getattr(model, "skips", False) and not mechanism.skips
+    ):  # what is no model is refused by `calibrate` of the mechanism
+        raise UnsupportedBudget(
+            f"{mechanism.title} has to know how many records contribute, and here a record with a missing cell contributes nothing: how many "
+            f"do is private. {REMEDY_OF_SKIP}"
+        )
 
 
 def within_decimal(plan: Plan) -> Plan:

@@ -3,27 +3,68 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import special
 
+from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, PromiseRefused, WrongCall
+from onedraw.methods.noisy_moments import least_known
 from onedraw.methods.stages import Categories
 from onedraw.models.moments.measured import Layout
 from onedraw.models.normal_estimates import NormalEstimates
-from onedraw.models.sums.exact_sums import matrix_deviation, symmetric
+from onedraw.models.sums.exact_sums import deviation, matrix_deviation, symmetric
 from onedraw.plans import Plan
+from onedraw.privacy import PureDP
 
 from . import interval_refusals
-from .base import Mechanism, SecondMoments
+from .base import Mechanism, NoisyCount, SecondMoments
 from .expectation import Expectation
 from .intervals import Interval, Published
 
+COMPLETE = "a record with a missing cell has weight 0 in every sum; the number of the others is released with noise, and sums are divided by that"
+"""What is enforced where records with a missing cell contribute nothing."""
 
-class FitMechanism(Mechanism):
+
+class CompleteCases(Mechanism):
+    """What methods have in common that skip records with a missing cell and publish how many others there are, as the stage "known"."""
+
+    skips: ClassVar[bool] = True
+
+    def missing_of(self, plan: Plan, stages: Mapping[str, Any]) -> NoisyCount | None:
+        """Return the noisy number of records with all cells."""
+        found, noise = stages.get("known"), plan.parameters.get("known_noise")
+        if found is None or not noise:
+            return None
+        pure = isinstance(plan.guarantee.promise, PureDP)
+        return NoisyCount(float(found[0]), lambda level: known_reach(noise, level, pure=pure), float(plan.n))
+
+    def missing_words(self, plan: Plan) -> str:
+        return "records have all their cells, and the others contribute nothing"
+
+    def without_estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array | None:
+        counted = self.missing_of(plan, stages)
+        if counted is None:
+            return None
+        noise = deviation(plan.parameters["known_noise"], 1, pure=isinstance(plan.guarantee.promise, PureDP))
+        few = counted.value < least_known(noise)
+        return np.full(len(plan.model.parameter_names), few)
+
+
+def known_reach(noise: float, level: float, *, pure: bool) -> float:
+    """Return how far the interval of a noisy number of records reaches to each side: normal noise, or Laplace's."""
+    if pure:
+        return -noise * math.log(1.0 - level)
+    return -noise * float(special.ndtri((1.0 - level) / 2.0))
+
+
+class FitMechanism(CompleteCases):
     """An estimate of a regression's coefficients with standard errors, in one release."""
 
+    skips: ClassVar[bool] = False
     noun: ClassVar[str] = "fit"
     publishes_fit: ClassVar[bool] = True
 

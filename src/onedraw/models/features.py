@@ -10,6 +10,8 @@ multiplies θ has norm up to r̃ = √(r² + 1), not r: Minami et al. §3.3 forg
 | with NaN, ±inf, None or a non-number in an entry | the value of [lo, hi] nearest to 0 there | 0 there |
 | of the wrong length, or not a row | as if every entry were NaN | as if every entry were NaN |
 
+With ``missing="skip"`` such a record has weight 0 in every sum, whatever its row is made into.
+
 A model whose promise needs no bound (`likelihood_model`) may declare none: its rows are treated as in a box of ±1e60.
 
 ``scaled=True`` maps a box to [−1, 1] by its own public ends, so that columns in different units weigh alike: the
@@ -28,13 +30,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.arrays import Array
+from onedraw.arrays import Array, Mask
 from onedraw.data.terms import Coded, Term
 from onedraw.errors import InvalidModel
 from onedraw.privacy.numbers import root_up
 
 from .batches import batches, is_row, is_rows, refuse_sparse, row_batches
 from .model import MOST_PARTS, count, number, positive_number
+from .sums.clamped_sums import SKIP, is_skip
 
 Ends = float | tuple[float, ...]
 
@@ -52,6 +55,8 @@ class Features:
     intercept: bool = True
     names: tuple[str, ...] | None = None
     scaled: bool = False
+    skips: bool = False
+    """Whether a record with a missing cell, in its row or its response, contributes nothing."""
 
     width: int = field(init=False, repr=False, compare=False)
     """Entries of an encoded row, the intercept's 1 included."""
@@ -110,6 +115,17 @@ class Features:
             return "scaled onto the ball"
         return "clamped to the box and scaled to [-1, 1]" if self.scaled else "clamped to the box"
 
+    @property
+    def reads_missing(self) -> str:
+        """What a missing cell is read as, in words; empty where its record contributes nothing."""
+        if self.skips or not self.count:
+            return ""
+        if self.data_norm is not None or self.box is None:
+            return "a missing cell is read as 0"
+        if self.scaled and self.intercept:
+            return "a missing cell is read as the middle of its column's bounds"
+        return "a missing cell is read as the number within its column's bounds that is nearest to 0"
+
     def _on_scale(self, values: Array) -> Array:
         shift, divisor = self.scale
         moved: Array = values - shift
@@ -166,18 +182,22 @@ class Features:
 
     def to_dict(self) -> dict[str, Any]:
         box = None if self.box is None else [list(end) if isinstance(end, tuple) else end for end in self.box]
-        return {
-            "features": self.count,
-            "data_norm": self.data_norm,
-            "bounds": box,
-            "intercept": self.intercept,
-            "feature_names": None if self.names is None else list(self.names),
-        } | ({"scaled": True} if self.scaled else {})  # absent in older certificates, whose digests must not change
+        return (
+            {
+                "features": self.count,
+                "data_norm": self.data_norm,
+                "bounds": box,
+                "intercept": self.intercept,
+                "feature_names": None if self.names is None else list(self.names),
+            }
+            | ({"scaled": True} if self.scaled else {})
+            | ({"missing": SKIP} if self.skips else {})
+        )  # absent in older certificates, whose digests must not change
 
 
 def declared_features(
     model: str, features: Any, *, data_norm: Any, bounds: Any, intercept: Any, feature_names: Any, scaled: Any = False,
-    needed: bool = True,
+    missing: Any = None, needed: bool = True,
 ) -> Features:  # fmt: skip
     """Check what a model's constructor was given; ``needed`` says whether its promise rests on a bound."""
     how_many = count("features", features, least=1, most=MOST_PARTS)
@@ -204,7 +224,12 @@ def declared_features(
         )
     if scaled and any(np.max(np.abs(end)) >= LARGEST for end in box or ()):
         raise InvalidModel(f"Bounds of scaled features must lie between -{LARGEST:g} and {LARGEST:g}.")
-    result = Features(how_many, norm, box, bool(intercept), feature_names, bool(scaled))
+    if not (missing is None or is_skip(missing)):
+        raise InvalidModel(
+            f"missing is 'skip', and records with a missing cell contribute nothing, or None, and the cell is what the table of features "
+            f"says; got {missing!r}. Fill cells in before, each record by itself and by public numbers."
+        )
+    result = Features(how_many, norm, box, bool(intercept), feature_names, bool(scaled), is_skip(missing))
     if result.bounded and not 0 < result.squared_norm < Fraction(LARGEST) ** 2:
         raise InvalidModel(
             f"The features' bound gives rows of norm up to {result.norm:g}; it must lie above 0 and below {LARGEST:g}. "
@@ -233,12 +258,24 @@ def _box(bounds: Any, how_many: int) -> tuple[Ends, Ends]:
 
 def read_rows(X: Any, features: Features) -> Iterator[Array]:
     """Encoded batches of a matrix, a data frame or a sequence of rows; of one feature a column will do."""
+    for batch in _raw_rows(X, features):
+        yield features.enforce(batch)
+
+
+def whole_rows(X: Any, features: Features) -> Mask:
+    """Say of each row whether all of its cells are numbers."""
+    return np.concatenate(
+        [np.zeros(0, dtype=bool), *(np.isfinite(batch).all(axis=1) for batch in _raw_rows(X, features))]
+    )
+
+
+def _raw_rows(X: Any, features: Features) -> Iterator[Array]:
+    """Batches of rows as they were given, NaN in a cell that is no number."""
     if features.count == 1 and is_rows(X):
         X = [row if is_row(row) else [row] for row in X]
     one_column = features.count == 1 and len(getattr(X, "shape", (0, 0))) == 1
     found = (batch[:, np.newaxis] for batch in batches(X)) if one_column else row_batches(X, dim=features.count)
-    for batch in found:
-        yield features.enforce(np.asarray(batch, dtype=np.float64))
+    return (np.asarray(batch, dtype=np.float64) for batch in found)
 
 
 def check_rows(X: Any, features: Features) -> None:
@@ -269,12 +306,17 @@ def schema_features(schema: Any, target: str | None) -> dict[str, Any]:
         return _formula_features(schema)
     found = [(name, *column.ends) for _, column, names in _named_features(schema, target) for name in names]
     names, lower, upper = zip(*found, strict=True) if found else ((), (), ())
-    return {"features": len(names), "bounds": (lower, upper), "feature_names": names}
+    return {"features": len(names), "bounds": (lower, upper), "feature_names": names, **_skipped(schema)}
+
+
+def _skipped(schema: Any) -> dict[str, Any]:
+    """What a schema says of missing cells, where records that have one are to contribute nothing."""
+    return {"missing": SKIP} if any(column.skips for column in schema.columns.values()) else {}
 
 
 def _formula_features(schema: Any) -> dict[str, Any]:
     design = schema.design
-    found = {"features": len(design.names), "bounds": design.ends, "feature_names": design.names}
+    found = {"features": len(design.names), "bounds": design.ends, "feature_names": design.names, **_skipped(schema)}
     return found if schema.formula.intercept else found | {"intercept": False}
 
 

@@ -20,7 +20,7 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -34,6 +34,17 @@ from onedraw.privacy.stored import Stored
 
 ODDS, RATES = ("Odds", "the odds are"), ("Rate", "the expected count is")
 """What the exponential of a coefficient multiplies: the head of a report's column, and the words of its note."""
+
+
+CANNOT_SKIP = (
+    "{} has to know how many records contribute, and a column is declared with `missing: skip` (the default): how many cells are "
+    "missing is private. Declare what a missing cell becomes, such as `missing: 55` or a declared level."
+)
+"""What is said where a missing cell cannot be skipped."""
+
+COUNT_FOR_NOBODY = (
+    "Records beyond a person's limit count for nobody, so missing and known cells do not add up to n. Pass nobody=True."
+)
 
 
 @dataclass(frozen=True)
@@ -158,6 +169,16 @@ class Model(Stored, key="model", noun="model", refuses=InvalidModel):
         """What intervals of these numbers cover, where that is their own matter; ``crossed``: they stand in a cross table."""
         return ""
 
+    @property
+    def skips(self) -> bool:
+        """Whether a record with a missing cell contributes nothing to it."""
+        return False
+
+    def check_skips(self, columns: Iterable[Any]) -> None:
+        """Refuse declared columns whose missing cells are skipped where a record has to contribute: its codes would be misread."""
+        if any(column.skips for column in columns) and not self.skips:
+            raise InvalidModel(CANNOT_SKIP.format(type(self).__name__))
+
     # What every promise rests on
 
     @property
@@ -218,6 +239,7 @@ class ColumnModel(Model):
 
         columns = schema_columns(data)
         check_shape(data, columns, dim=getattr(self, "dim", 1))
+        self.check_skips(columns or ())
         for column in columns or ():
             if column.role not in self.kinds:
                 raise InvalidModel(
@@ -282,8 +304,10 @@ def declared_range(lower: Any, upper: Any) -> tuple[float, float]:
     return lower, upper
 
 
-def declared_missing(missing: Any, lower: float, upper: float, *, default: float) -> float:
-    """What counts for a record that is no number: inside the range, like every record."""
+def declared_missing(missing: Any, lower: float, upper: float, *, default: float) -> Any:
+    """What counts for a record that is no number: inside the range, like every record; or "skip"."""
+    if isinstance(missing, str) and missing == "skip":
+        return missing
     value = default if missing is None else number("missing", missing)
     if not lower <= value <= upper:
         raise InvalidModel(f"missing must lie in [{lower!r}, {upper!r}] like every record, but {value!r} was given.")

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.arrays import Array
+from onedraw.arrays import Array, Mask
 from onedraw.data.cells import label_of
 from onedraw.data.columns import LevelEncoder, Wanted, chunks_in
 from onedraw.errors import InvalidModel
@@ -59,9 +59,18 @@ class Response(abc.ABC):
                 f"A model of two classes needs a target of two levels, but {len(column.labels)} are declared."
             )
 
+    @property
+    def of_missing(self) -> str:
+        """What a missing response is read as where it is not skipped, in words."""
+        return "the first class"
+
     @abc.abstractmethod
     def from_column(self, values: NDArray[Any]) -> Array:
         """From the codes or numbers of a schema's column."""
+
+    def known(self, values: Any) -> Mask:
+        """Say of each entry of an array or a sequence whether it is a response, and not a missing cell."""
+        return np.concatenate([np.zeros(0, dtype=bool), *(np.isfinite(batch) for batch in batches(values))])
 
     def from_values(self, values: Any) -> Array:
         """From an array or a sequence."""
@@ -81,10 +90,14 @@ class Codes(Response):
         return (0.0, float(len(self.classes) - 1))
 
     def from_column(self, values: NDArray[Any]) -> Array:
-        return values.astype(np.float64)
+        return np.where(values >= 0, values, 0).astype(np.float64)  # skipped ones have no weight, and are any class
 
-    def from_values(self, values: Any) -> Array:
-        encoder = LevelEncoder(self.classes, missing=self.classes[0])
+    def known(self, values: Any) -> Mask:
+        return np.isfinite(self.from_values(values, np.nan))
+
+    def from_values(self, values: Any, missing: Any = None) -> Array:
+        """From labels; ``missing`` is the class of those that are not declared, NaN for none, by default the first one."""
+        encoder = LevelEncoder(self.classes, missing=self.classes[0] if missing is None else missing)
         parts = [encoder.encode(chunk) for chunk in chunks_in(values, Wanted.LABELS, BATCH_ROWS)]
         return np.concatenate([np.zeros(0), *parts])
 
@@ -101,6 +114,9 @@ class Signs(Response):
 
     def from_column(self, values: NDArray[Any]) -> Array:
         return np.where(values == 1, 1.0, -1.0)
+
+    def known(self, values: Any) -> Mask:
+        return super().known(values) if self.classes is None else Codes(self.classes).known(values)
 
     def from_values(self, values: Any) -> Array:
         if self.classes is None:
@@ -121,6 +137,10 @@ class Clamped(Response):
     def interval(self) -> Interval:
         return (self.lower, self.upper)
 
+    @property
+    def of_missing(self) -> str:
+        return f"{min(max(0.0, self.lower), self.upper):g}"
+
     def from_column(self, values: NDArray[Any]) -> Array:
         numbers = np.asarray(values, dtype=np.float64)
         substitute = min(max(0.0, self.lower), self.upper)
@@ -134,6 +154,10 @@ class Counts(Response):
 
     kinds: ClassVar[tuple[str, ...]] = ("count", "binary")
     interval = (0.0, 1e15)
+
+    @property
+    def of_missing(self) -> str:
+        return "0"
 
     def from_column(self, values: NDArray[Any]) -> Array:
         return np.floor(Clamped(*self.interval).from_column(values))

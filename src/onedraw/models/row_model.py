@@ -14,15 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onedraw.arrays import Array
+from onedraw.arrays import Array, Mask
 from onedraw.data.columns import ReadWithSchema
 from onedraw.data.sums import Reading
 from onedraw.errors import InvalidModel
 from onedraw.private import Private
 
-from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows
+from .features import Features, check_rows, check_schema, declared_features, read_rows, schema_rows, whole_rows
 from .model import Model, check_fields
 from .responses import Response, Signs, check_values
+from .sums.clamped_sums import marks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,13 +34,15 @@ class Encoded(Private):
     n: int
     X: Array
     y: Array
+    known: Mask | None = None
+    """Which records have all their cells, where the others contribute nothing; None: all count."""
 
     @cached_property
     def records(self) -> Any:
         """The same for sums of whole numbers (`onedraw.data.sums`)."""
         from .sums.exact_sums import held
 
-        return held(self.X, self.y)
+        return held(self.X, self.y, self.known)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ class Rows(Reading):
     @property
     def width(self) -> int:
         return self.features.width + 1
+
+    def kept(self, *columns_and_weight: Any) -> Any:
+        """1 for records with all their cells, where those with a missing one contribute nothing."""
+        *columns, weight = columns_and_weight
+        return weight * marks(columns)[0] if self.features.skips else weight
 
     def of_block(self, *columns_and_weight: Any) -> tuple[Array, Array]:
         *columns, weight = columns_and_weight
@@ -111,7 +119,7 @@ class RowModel(Model):
     **Guarantee.** `summarise` never fails on the value of a record; row i of its result depends on record i alone.
     """
 
-    later = frozenset({"scaled"})  # of features: absent in older certificates, whose digests must not change
+    later = frozenset({"scaled", "missing"})  # of features: absent in older certificates, whose digests must not change
 
     changes: ClassVar[str] = ""
     """What one unit more of a column changes by its coefficient, in words; empty where that is not known."""
@@ -127,6 +135,21 @@ class RowModel(Model):
     @abc.abstractmethod
     def response(self) -> Response | None:
         """How a record's response is read; None for a model of features alone."""
+
+    @property
+    def skips(self) -> bool:
+        return self.features.skips
+
+    @property
+    def reads_missing(self) -> str:
+        """What a missing cell of an array or a frame is read as, in words; empty where its record contributes nothing."""
+        return ", and ".join(filter(None, (self.features.reads_missing, self._missing_response)))
+
+    @property
+    def _missing_response(self) -> str:
+        if self.response is None or self.skips:
+            return ""
+        return f"a missing response as {self.response.of_missing}"
 
     @property
     def meaning(self) -> str:
@@ -170,7 +193,13 @@ class RowModel(Model):
         X, y = self._from_arrays(data)
         for array in (X, y):
             array.setflags(write=False)
-        return Encoded(len(X), X, y)
+        return Encoded(len(X), X, y, self._known(data) if self.skips else None)
+
+    def _known(self, data: Any) -> Mask:
+        """Which plain records have all their cells."""
+        rows, responses = self._parts(data)
+        known = whole_rows(rows, self.features)
+        return known if self.response is None else known & self.response.known(responses)
 
     def count(self, data: Any) -> int:
         return data.n if isinstance(data, ReadWithSchema) else len(self._parts(data)[0])
@@ -198,6 +227,7 @@ class RowModel(Model):
             raise InvalidModel(
                 f"{type(self).__name__} needs {needed}. Pass it (or leave it out) where the records are read."
             )
+        self.check_skips(schema.columns.values())
         if self.features.count:
             check_schema(schema, target, self.features)
         if self.response is not None:
@@ -236,15 +266,18 @@ class DeclaredModel(RowModel):
     data_norm: InitVar[float | None] = None
     bounds: InitVar[Any] = None  # an argument only: see below the class
     scaled: InitVar[bool] = False
+    missing: InitVar[Any] = None
     intercept: InitVar[bool] = True
     feature_names: InitVar[Any] = None
     prior: Any = None
 
-    def __post_init__(self, data_norm: Any, bounds: Any, scaled: Any, intercept: Any, feature_names: Any) -> None:
+    def __post_init__(
+        self, data_norm: Any, bounds: Any, scaled: Any, missing: Any, intercept: Any, feature_names: Any
+    ) -> None:
         check_fields(self)
         declared = declared_features(
             type(self).__name__, self.features, data_norm=data_norm, bounds=bounds, scaled=scaled, intercept=intercept,
-            feature_names=feature_names, needed=self.needs_bounds,
+            feature_names=feature_names, missing=missing, needed=self.needs_bounds,
         )  # fmt: skip
         self._set(features=declared)
         self._check()
@@ -253,7 +286,7 @@ class DeclaredModel(RowModel):
         """Refuse, or complete, what fields have to do with one another and with the prior."""
 
 
-for _name in ("data_norm", "bounds", "scaled", "intercept", "feature_names"):
+for _name in ("data_norm", "bounds", "scaled", "missing", "intercept", "feature_names"):
     delattr(DeclaredModel, _name)  # the defaults of arguments, which `features` keeps: `bounds` is what any model knows
 
 

@@ -25,6 +25,7 @@ from onedraw.methods import (
     Plan,
     calibrate,
 )
+from onedraw.methods.base import REMEDY_OF_SKIP
 from onedraw.methods.draws.replicated import LEAST_INFORMED, expected_half_width, informed
 from onedraw.methods.expectation import Expectation
 from onedraw.plain_text import known, shown_as_html
@@ -292,9 +293,13 @@ def _ranked_variants(question: Regression, terms: Terms) -> tuple[list[Choice], 
         except (PromiseRefused, InvalidModel) as error:
             refused[variant.name] = str(error)
     if not found:
-        reasons = " ".join(f"{name}: {error}" for name, error in refused.items())
+        told = {name: why for name, why in refused.items() if REMEDY_OF_SKIP not in why}
+        reasons = " ".join(f"{name}: {error}" for name, error in told.items())
+        if len(told) < len(refused):
+            others = "All other methods have" if told else "The methods for it have"
+            reasons += f" {others} to know how many records contribute, and a record with a missing cell does not. {REMEDY_OF_SKIP}"
         raise PromiseRefused(
-            f"No mechanism answers a {question.kind} regression under {terms.budget} with n = {terms.n:,}. {reasons}"
+            f"No mechanism answers a {question.kind} regression under {terms.budget} with n = {terms.n:,}. {reasons.strip()}"
         )
     best = {choice.name: choice for choice in sorted(found, key=_rank, reverse=True)}  # the last of a name is its best
     return sorted(best.values(), key=_rank), refused

@@ -36,6 +36,8 @@ from onedraw.methods import AddedNoise, CenteredNoise, ExponentialQuantiles, Gro
 from onedraw.methods.expectation import Expectation
 from onedraw.models import FAMILIES, CategoryTable, ColumnQuantiles, Columns, ConjugateModel, NumberTable, Table
 from onedraw.models.features import category_columns, schema_features
+from onedraw.models.model import CANNOT_SKIP
+from onedraw.models.sums.clamped_sums import SKIP
 from onedraw.models.tables.category_table import condition
 from onedraw.models.tables.table import LAWS
 from onedraw.plans import Plan, record_count
@@ -81,6 +83,8 @@ class ColumnQuestion(Question):
 
     def _choices(self, terms: Terms) -> Choices:
         name = terms.mechanism
+        if self.table is not None and self.table.skips and (name in POSTERIORS or terms.draws > 1):
+            raise InvalidModel(CANNOT_SKIP.format("A draw from a posterior"))
         names = [*self._noises(), *(POSTERIORS if self.posterior is not None else ())]
         if name != "auto" and name not in names:
             known = ", ".join(names)
@@ -205,6 +209,7 @@ def table_for(
         column = column_for(schema, target, question, numeric=between is not None)
     groups = grouping(schema, target, by, question)
     show = "counts" if question == "count" else "shares"
+    groups |= skipped_of(schema, (target, *by))
     if between is not None:
         return CategoryTable(**_condition(column, target, level, between), show=show, **groups)
     match question:
@@ -217,6 +222,13 @@ def table_for(
             return NumberTable(lower, upper, show=question, **groups)
         case _:  # ranks, and families without a table
             return None
+
+
+def skipped_of(schema: Schema, names: Iterable[str]) -> dict[str, Any]:
+    """Return what a table or quantiles of these columns declare of missing cells, if one of them skips its own."""
+    if not any(schema.column(name).skips for name in names):
+        return {}
+    return {"missing": SKIP, "nobody": schema.person is not None}
 
 
 def _condition(column: Any, target: str, level: str | None, between: Sequence[float]) -> dict[str, Any]:
@@ -257,6 +269,8 @@ def model_for(
     for family in FAMILIES:
         if family.kind == question:
             column = column_for(schema, target, question)
+            if column.skips:
+                raise InvalidModel(CANNOT_SKIP.format(f"A posterior for a {question}"))
             return family.for_column(column, n=record_count(n), budget=budget, prior=prior)
     raise InvalidModel(f"No posterior is known for a {question}: it is released with plain noise, or by rank.")
 
@@ -283,14 +297,14 @@ def _is_whole(column: Any) -> bool:
 
 def quantile_model(
     column: Any, question: str, levels: Any, interval: float | None, by: tuple[str, ...] = (),
-    groups: tuple[tuple[str, ...], ...] = (),
+    groups: tuple[tuple[str, ...], ...] = (), **skipped: Any,
 ) -> ColumnQuantiles:  # fmt: skip
-    """Quantiles of a column in its declared range, as a whole or within groups; counts on whole numbers."""
+    """Quantiles of a column in its declared range, as a whole or within groups; counts on whole numbers. ``skipped`` is `skipped_of`."""
     if question == "median" and levels is not None and tuple(levels) != (0.5,):
         raise InvalidModel("The median is one quantile, the 0.5. For others ask for quantiles.")
     wanted = (0.5,) if question == "median" else (0.25, 0.5, 0.75) if levels is None else tuple(levels)
     (lower, upper), step = column.ends, 1.0 if _is_whole(column) else None
-    return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval, by=by, groups=groups)
+    return ColumnQuantiles(wanted, lower, upper, step=step, interval=interval, by=by, groups=groups, **skipped)
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,29 @@
 | column | released, in each group |
 | --- | --- |
 | the groups themselves | number of records |
-| number, count | known cells, mean, standard deviation; quartiles and median |
-| category, binary | known cells, share of each level |
+| number, count | mean, standard deviation; quartiles and median |
+| category, binary | share of each level |
+| any, if missing cells are skipped | known cells, which the others are about; of all groups together the missing cells |
 
 **The split of the budget** is a function of the schema, n and the budget. Each table has the weight 1, whatever its range and its number of
 levels: a replaced record moves it by the same distance. Quartiles take five selections and have the weight 2, the power 1/3 of
 their number, which makes the sum of the errors of sums and quartiles about least. Quartiles are left out where noise alone would move their ranks by more than
-5 % of a group's records (groups of equal size).
+5 % of a group's records (groups of equal size), or where no end of an interval could be told from the declared bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from onedraw.data import Schema
 from onedraw.errors import InvalidSchema, WrongCall
 from onedraw.methods import AddedNoise, ExponentialQuantiles, GroupQuantiles, Mechanism, Plan, Together, calibrate
-from onedraw.models import Several, Table
+from onedraw.models import CategoryTable, Several, Table
 from onedraw.privacy import Promise
 
-from .column_questions import column_for, grouping, quantile_model, table_for
+from .column_questions import column_for, grouping, quantile_model, skipped_of, table_for
 
 TABLE_WEIGHT, QUARTILES_WEIGHT = 1.0, 2.0
 
@@ -49,7 +51,7 @@ def description_plan(
             raise WrongCall(f"The column {name!r} is named twice. Name each once, in columns or in by.")
     asked = _questions(schema, names, by, quartiles=True)
     plan = _calibrated(asked, schema, budget, n)
-    if plan is not None and _worst_rank(plan) <= LARGEST_RANK_ERROR:
+    if plan is not None and _worst_rank(plan) <= LARGEST_RANK_ERROR and _has_ends(plan):
         return plan
     asked = _questions(schema, names, by, quartiles=False)
     found = _calibrated(asked, schema, budget, n, last=True)
@@ -65,16 +67,9 @@ def _questions(schema: Schema, names: Sequence[str], by: tuple[str, ...], *, qua
     found: Asked = []
     if by:
         *others, last = by
-        found.append(
-            (
-                last,
-                table_for(
-                    schema, last, question="count" if schema.column(last).role == "category" else "histogram", by=others
-                ),
-                AddedNoise(),
-                TABLE_WEIGHT,
-            )
-        )
+        shares = table_for(schema, last, question="histogram", by=others)
+        assert isinstance(shares, CategoryTable)
+        found.append((last, replace(shares, show="counts"), AddedNoise(), TABLE_WEIGHT))
     for name in names:
         numeric = schema.column(name).role in MEANS
         table = table_for(schema, name, question=MEANS.get(schema.column(name).role, "histogram"), by=by)
@@ -82,15 +77,9 @@ def _questions(schema: Schema, names: Sequence[str], by: tuple[str, ...], *, qua
         found.append((name, table, AddedNoise(), TABLE_WEIGHT))
         if numeric and quartiles:
             column, groups = column_for(schema, name, "quantiles"), grouping(schema, name, by, "quantiles")
-            model = quantile_model(column, "quantiles", QUARTILES, 0.95, **groups)
-            found.append(
-                (name, model, GroupQuantiles() if _private_size(model) else ExponentialQuantiles(), QUARTILES_WEIGHT)
-            )
+            model = quantile_model(column, "quantiles", QUARTILES, 0.95, **groups, **skipped_of(schema, (name, *by)))
+            found.append((name, model, GroupQuantiles() if by else ExponentialQuantiles(), QUARTILES_WEIGHT))
     return found
-
-
-def _private_size(model: Any) -> bool:
-    return bool(model.by) or bool(getattr(model, "skips", False))
 
 
 def _calibrated(asked: Asked, schema: Schema, budget: Promise, n: int, *, last: bool = False) -> Plan | None:
@@ -112,6 +101,13 @@ def _worst_rank(plan: Plan) -> float:
     published = plan.mechanism.part_plans(plan)
     errors = [max(part.mechanism.rank_errors(part)) for part in published if hasattr(part.mechanism, "rank_errors")]
     return max(errors, default=0.0)
+
+
+def _has_ends(plan: Plan) -> bool:
+    """Return whether the quartiles of columns as a whole have intervals; within groups single ones may lack them."""
+    published = plan.mechanism.part_plans(plan)
+    alone = [part for part in published if not (isinstance(part.model, Table) or part.model.by)]
+    return all("lower" in part.mechanism.stage_sizes(part) for part in alone)
 
 
 def budget_split(plan: Plan) -> str:

@@ -274,6 +274,7 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
         grouping,
         model_for,
         quantile_model,
+        skipped_of,
         table_for,
     )
 
@@ -282,9 +283,8 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
     if model in RANKS:
         levels, interval = options.quantiles, LEVEL if options.interval else None
         column, groups = column_for(schema, target, model), grouping(schema, target, by, model)
-        return Asked(
-            schema, target, model, QuantileQuestion(quantile_model(column, model, levels, interval, **groups)), by
-        )
+        ranked = quantile_model(column, model, levels, interval, **groups, **skipped_of(schema, (target, *by)))
+        return Asked(schema, target, model, QuantileQuestion(ranked), by)
     table = table_for(schema, target, question=model, by=by, level=options.level, between=between)
     # one level of a category has no Beta prior
     several = model == "proportion" and between is None and len(getattr(table, "levels", ())) > 2
@@ -297,7 +297,9 @@ def _one_column(schema: Schema, target: str, model: str, options: Options) -> As
     def posterior(n: int, budget: Promise) -> Any:
         return model_for(schema, target, question=model, n=n, budget=budget, prior=prior)
 
-    drawn = None if model not in POSTERIOR or by or between is not None or options.level is not None else posterior
+    skips = table is not None and table.skips and prior is None
+    without = by or between is not None or options.level is not None or skips
+    drawn = None if model not in POSTERIOR or without else posterior
     where = str(getattr(table, "only", "")) if between is not None else ""
     where = f"at {options.level}" if options.level is not None else where
     return Asked(schema, target, model, ColumnQuestion(table if prior is None else None, drawn), by, where)

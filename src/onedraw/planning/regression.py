@@ -123,6 +123,8 @@ class Regression(RegressionOptions, Question):
     measure: Measure | None = None
     persons: bool = False
     """Whether the schema says whose a record is, of persons with several."""
+    missing: str | None = None
+    """"skip": records with a missing cell contribute nothing. None: the cell is the middle of its range, or as a schema declares."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -154,7 +156,7 @@ class Regression(RegressionOptions, Question):
         """The features as every model of this question is given them."""
         return {
             "features": self.features, "bounds": self.bounds, "data_norm": self.data_norm, "scaled": self.bounds is not None,
-            "intercept": self.intercept, "feature_names": self.feature_names,
+            "intercept": self.intercept, "feature_names": self.feature_names, "missing": self.missing,
         }  # fmt: skip
 
     @cached_property

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onedraw.errors import WrongCall
+from onedraw.methods.base import NoisyCount
 from onedraw.methods.comparisons import GroupTest, Scores, p_words
 from onedraw.methods.intervals import Published
-from onedraw.models import CategoryTable, ColumnQuantiles, NumberTable, Several
+from onedraw.models import CategoryTable, ColumnQuantiles, NumberTable, Several, Table
 from onedraw.plain_text import brief, for_spreadsheet
 from onedraw.plans import Plan
 from onedraw.privacy.numbers import confidence_level
@@ -55,7 +56,9 @@ class Cell(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One statistic of one column, in each group, with the difference of two groups and the p-value of "they are alike"."""
+    """One statistic of one column, in each group, with the difference of two groups and the p-value of "they are alike".
+
+    Missing cells have one number for all groups together, for the group may be what is missing."""
 
     column: str
     statistic: str
@@ -66,7 +69,7 @@ class Line(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.level or self.statistic
+        return f"missing {self.level}".strip() if self.statistic == "missing" else self.level or self.statistic
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,13 +104,22 @@ class TableOne:
         )
         return (
             f"n = {self.n:,}. Intervals of {100 * self.level:g} % are about the population and allow for sampling and the noise for privacy; of "
-            f"numbers of records, for the noise.{medians} {words}"
+            f"numbers of records, for the noise.{self._missing}{medians} {words}"
         )
+
+    @property
+    def _missing(self) -> str:
+        if not any(line.statistic == "missing" for line in self.lines):
+            return ""
+        grouped = " A cell also counts as missing where its group is." if self.by else ""
+        return f" Statistics are about the known cells.{grouped}"
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One dictionary for each cell and difference: what `to_csv` writes and ``pandas.DataFrame(list(table.rows()))`` takes."""
         for line in self.lines:
-            for group, cell in zip(self.groups, line.cells, strict=True):
+            for group, cell in zip(
+                self.groups if len(line.cells) == len(self.groups) else [""], line.cells, strict=True
+            ):
                 yield self._row(line, group, cell)
             if line.difference is not None:
                 yield self._row(line, f"{self.groups[0]} − {self.groups[1]}", line.difference) | {"too_noisy": ""}
@@ -139,7 +151,7 @@ class TableOne:
 
     def row_of(self, line: Line) -> list[Cell | str]:
         """Return the cells of a line as the head has them: of each group, the difference, the p-value."""
-        cells: list[Cell | str] = [*line.cells]
+        cells: list[Cell | str] = [*line.cells, *([""] * (len(self.groups) - len(line.cells)))]
         if len(self.groups) == 2:
             cells.append("" if line.difference is None else line.difference)
         if len(self.groups) > 1:
@@ -211,8 +223,13 @@ def table_one(certificate: Certificate, plan: Plan, level: float = 0.95) -> Tabl
     sized = bool(by) and plan.model.columns[0] in by
     for k, (column, (part, published)) in enumerate(zip(plan.model.columns, parts, strict=True)):
         if sized and not k:
-            lines.append(_sizes(part, published, level))
-        elif isinstance(part.model, NumberTable):
+            lines += _sizes(part, published, level)
+            lines += _missing_cells(" and ".join(by), part, published, level)
+            continue
+        if isinstance(part.model, Table):
+            lines += _known_cells(column, part, published, level)
+            lines += _missing_cells(column, part, published, level)
+        if isinstance(part.model, NumberTable):
             lines += _numbers(column, part, published, level)
         elif isinstance(part.model, CategoryTable):
             lines += _shares(column, part, published, level)
@@ -223,29 +240,48 @@ def table_one(certificate: Certificate, plan: Plan, level: float = 0.95) -> Tabl
 
 def _cells(part: Plan, published: Published, level: float, reach: float) -> list[Cell]:
     found = part.mechanism.interval(part, published, level)
-    return [
-        Cell(float(v), float(lo), float(hi), reach)
-        for v, lo, hi in zip(published.draws[0], found.low, found.high, strict=True)
-    ]
+    columns = np.stack([published.draws[0], found.low, found.high])
+    if (without := _without(part, published)) is not None:
+        columns[:, without] = np.nan
+    return [Cell(value, low, high, reach) for value, low, high in columns.T.tolist()]
 
 
-def _sizes(part: Plan, published: Published, level: float) -> Line:
-    """The numbers of records in the groups, of counts or of shares of them."""
-    found = _cells(part, published, level, float(part.n))
-    if not part.model.about_records:
-        found = [Cell(part.n * cell.value, part.n * cell.low, part.n * cell.high, cell.reach) for cell in found]
-    return Line("records", "records", "", tuple(found))
+def _without(part: Plan, published: Published) -> Any:
+    """Return which numbers are no estimates, because too few cells are known."""
+    return part.mechanism.without_estimate(part, published.stages or {})
+
+
+def _sizes(part: Plan, published: Published, level: float) -> Iterator[Line]:
+    """The numbers of records in the groups."""
+    yield Line("records", "records", "", tuple(_cells(part, published, level, float(part.n))))
+
+
+def _known_cells(column: str, part: Plan, published: Published, level: float) -> Iterator[Line]:
+    """In each group, where missing cells are skipped; as a whole, the missing ones say it."""
+    if part.model.skips and part.model.by:
+        found = part.mechanism.known_of(part, published.stages or {})
+        yield Line(column, "known", "", tuple(_counted(one, level) for one in found))
+
+
+def _missing_cells(column: str, part: Plan, published: Published, level: float) -> Iterator[Line]:
+    if (missing := part.mechanism.missing_of(part, published.stages or {})) is not None:
+        yield Line(column, "missing", "in all groups" if part.model.by else "", (_counted(missing, level),))
+
+
+def _counted(count: NoisyCount, level: float) -> Cell:
+    low, high = count.interval(level)
+    return Cell(float(count.shown), float(low), float(high), count.of)
 
 
 def _numbers(column: str, part: Plan, published: Published, level: float) -> Iterator[Line]:
     table = part.model
     found = _cells(part, published, level, table.width)
-    means, known = found[: table.cells], found[table.cells :]
-    if known and getattr(table, "skips", False):
-        yield Line(column, "known", "", tuple(cell._replace(reach=float(part.n)) for cell in known[: table.cells]))
+    means = found[: table.cells]
     scores = part.mechanism.scores(part, published)
     yield Line(column, "mean", "", tuple(means), *_compared(scores, level, table.width))
-    deviation = part.mechanism.deviations(part, published, level)
+    deviation = np.stack(part.mechanism.deviations(part, published, level))
+    if (without := _without(part, published)) is not None:
+        deviation[:, without[: table.cells]] = np.nan
     cells = (Cell(float(v), float(lo), float(hi), table.width) for v, lo, hi in zip(*deviation, strict=True))
     yield Line(column, "standard deviation", "", tuple(cells))
 

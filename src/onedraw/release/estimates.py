@@ -276,14 +276,29 @@ def estimates_of(
             reason = why_refused(np.isnan(found.low), names)
     except PromiseRefused as refused:
         reason = str(refused)
-    columns: tuple[Any, ...] = (values_of(certificate, plan),)
+    values = values_of(certificate, plan)
+    columns: tuple[Any, ...] = (values,)
     if found is not None and np.isfinite(found.low).any():
-        columns = (*found[:5], np.full(len(names), np.nan) if tests is None else tests)
-    note, why = plan.mechanism.note(plan, certificate.draw.stages or {}), f"No interval: {reason.rstrip('.')}."
+        columns = (values, *found[1:5], np.full(len(names), np.nan) if tests is None else tests)
+    if (without := plan.mechanism.without_estimate(plan, certificate.draw.stages or {})) is not None and without.any():
+        columns = tuple(np.where(without, np.nan, column) for column in columns)
+        which = "" if without.all() else f" for {', '.join(repr(name) for name in compress(names, without))}"
+        reason = f"too few cells are known{which}, as far as the noise tells, so no estimate is given either"
+    note, why = note_of(certificate, plan), f"No interval: {reason.rstrip('.')}."
     remarks = list(filter(None, (note, sentence_of(certificate, plan), why if reason else "")))
     rows = _rows(terms or plan.model.terms, columns)
     days = scales_of(certificate, plan)
     return Estimates(rows, level=level, names=names, reason=reason, remarks=remarks, note=note, days=days)
+
+
+def note_of(certificate: Certificate, plan: Plan) -> str:
+    """Return what to know about the numbers: the method's own words, and how many cells are missing, as far as that was released."""
+    stages = certificate.draw.stages or {}
+    missing = plan.mechanism.missing_of(plan, stages)
+    words = "" if missing is None else missing.words(plan.mechanism.missing_words(plan))
+    reads = getattr(plan.model, "reads_missing", "")
+    read = f"{reads[:1].upper()}{reads[1:]}." if any(note.statement == reads for note in certificate.data.notes) else ""
+    return " ".join(filter(None, (plan.mechanism.note(plan, stages), words, read)))
 
 
 BASES = ("declared", "commonest")
@@ -313,7 +328,15 @@ def _fit_estimates(
         joint = joint_tests(declared_fit, certificate, plan) if fit.given.any() else ()
     except PromiseRefused as refused:  # no information was published
         reason = reason or str(refused)
+    without = plan.mechanism.without_estimate(plan, certificate.draw.stages or {})
+    if without is not None and without.any():
+        columns = tuple(np.full(len(names), np.nan) for _ in columns)
+        reason, joint = (
+            "too few records have all their cells, as far as the noise tells, so no estimate is given either",
+            (),
+        )
     about = described(fit, certificate.data.target, effects=plan.mechanism.effects_note(plan))
+    about["note"] = " ".join(filter(None, (about["note"], note_of(certificate, plan))))
     remarks = [*about_lines(**about), *([compared] if compared else []), sentence_of(certificate, plan)]
     remarks += [f"No interval: {reason.rstrip('.')}."] if reason else []
     return Estimates(
@@ -410,7 +433,8 @@ def readable_draws(certificate: Certificate, model: Model, draws: Array | None =
 
 
 def values_of(certificate: Certificate, plan: Plan) -> Array:
-    """The released numbers, each the mean of its draws, in the units of the columns."""
+    """The released numbers, each the mean of its draws, in the units of the columns; of too few known cells what stands in the place of
+    an estimate, which `estimates_of` leaves out."""
     draws, shares = readable_draws(certificate, plan.model), plan.mechanism.draw_shares(plan)
     return np.asarray(np.average(draws, axis=0, weights=shares))
 

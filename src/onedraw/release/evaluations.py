@@ -86,11 +86,12 @@ def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
     confusion = _confusion(tables, model)
     # (true, column): 1 where the prediction is the true class; a column of scores stands for one of two
     correct = _confusion(np.eye(model.columns)[:, None], model)[:, 0].T if model.edges else np.eye(len(model.classes))
-    figures, roc, calibration = {"accuracy": _share(correct, uncut, tables[0], level)}, None, None
+    quotient = bool(model.skips)
+    figures, roc, calibration = {"accuracy": _share(correct, uncut, tables[0], level, quotient)}, None, None
     if model.edges:
         below, above = (_rates_above(tables[:, label]) for label in (0, 1))
         figures["AUC"] = _figure(_area(tables), level, slack=_slack(tables[0]))
-        figures[f"share of {model.classes[1]}"] = _share(np.array([[0.0], [1.0]]), uncut, tables[0], level)
+        figures[f"share of {model.classes[1]}"] = _share(np.array([[0.0], [1.0]]), uncut, tables[0], level, quotient)
         roc = Curve(below[0], *_band(above, level))
         calibration = _calibration(tables, model, level)
     cells = np.abs(confusion[1:] - confusion[0]).reshape(-1)
@@ -99,17 +100,24 @@ def _of_classes(noisy: Array, plan: Plan, level: float) -> Scores:
 
 def _simulated(noisy: Array, plan: Plan) -> tuple[Array, Array]:
     """(tables, cells): first the released one, then tables of as many records drawn from its shares, with noise; as they are, and cut."""
-    generator = np.random.default_rng(PUBLIC_SEED)
-    released = proportional(noisy, plan.n)
-    drawn = generator.multinomial(plan.n, released / released.sum(), size=SIMULATIONS)
+    generator, n = np.random.default_rng(PUBLIC_SEED), plan.n
+    if not plan.model.total_is_public:  # records that count for nobody are in no cell
+        n = round(min(max(float(noisy.sum()), 1.0), float(n)))
+    released = proportional(noisy, n)
+    drawn = generator.multinomial(n, released / released.sum(), size=SIMULATIONS)
     uncut = np.concatenate([noisy[None], drawn + plan.mechanism.simulated_noise(plan, drawn.shape, generator)])
-    return uncut, proportional(uncut, plan.n)
+    cut, kept = proportional(uncut, n), noisy.size - plan.model.skips  # records without a class are the last cell
+    return uncut[:, :kept], cut[:, :kept]
 
 
-def _share(chosen: Array, uncut: Array, shares: Array, level: float) -> Figure:
+def _share(chosen: Array, uncut: Array, shares: Array, level: float, quotient: bool) -> Figure:
     """The share of records in the chosen cells, all cells moved alike until the table sums to n: without bias, and of all such
-    figures the one with the least noise. The simulated ones err about that of the shares they were drawn from."""
-    n, chosen = shares.sum(), np.broadcast_to(chosen, shares.shape)
+    figures the one with the least noise. The simulated ones err about that of the shares they were drawn from. Where the number of
+    records with a class is not public, it is a ``quotient`` of two noisy numbers."""
+    n, chosen = max(float(shares.sum()), 1.0), np.broadcast_to(chosen, shares.shape)
+    if quotient:
+        found = (uncut * chosen).sum(axis=(1, 2)) / np.maximum(uncut.sum(axis=(1, 2)), 1.0)
+        return _figure(found, level, about=float((shares * chosen).sum() / n))
     surplus = uncut.sum(axis=(1, 2)) - n
     found = ((uncut * chosen).sum(axis=(1, 2)) - chosen.mean() * surplus) / n
     return _figure(found, level, about=float((shares * chosen).sum() / n))
@@ -177,17 +185,17 @@ def _calibration(tables: Array, model: ClassifierScores, level: float) -> Curve:
 
 def _of_numbers(noisy: Array, plan: Plan, level: float) -> Scores:
     model: RegressorScores = plan.model
-    generator, n = np.random.default_rng(PUBLIC_SEED), plan.n
+    generator, n = np.random.default_rng(PUBLIC_SEED), model.records(noisy[None], plan.n)
     weights = np.array(model.weights(plan.mechanism.law), dtype=np.float64)
     released, steps = noisy / (n * STEPS), n * STEPS
-    noise = plan.mechanism.simulated_noise(plan, (SIMULATIONS, 3), generator) / weights / steps
+    noise = plan.mechanism.simulated_noise(plan, (SIMULATIONS, len(weights)), generator) / weights / steps
     # rather too large a spread than too small a one
     means = np.clip(np.abs(released) + np.std(noise, axis=0), 0.0, 1.0)
-    spread = np.array([1.0, means[1] * (1.0 - means[1]), means[2] * (1.0 - means[2])])
-    sampling = generator.normal(size=(SIMULATIONS, 3)) * np.sqrt(spread / n)
+    spread = np.array([1.0, means[1] * (1.0 - means[1]), means[2] * (1.0 - means[2]), *[0.0] * (len(weights) - 3)])
+    sampling = generator.normal(size=(SIMULATIONS, len(weights))) * np.sqrt(spread / n)
     # what the means may have been: the released ones less errors like theirs; figures of those that are possible
     tables = np.concatenate([released[None], released - sampling - noise]) * steps
-    values = np.array([model.estimate(table[None], n) for table in tables])
+    values = np.array([model.estimate(table[None], plan.n) for table in tables])
     ends = np.quantile(values[1:], [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
     found = [
         Figure(float(values[0, k]), float(np.std(values[1:, k])), float(ends[0, k]), float(ends[1, k])) for k in (0, 1)

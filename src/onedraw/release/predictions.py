@@ -5,6 +5,9 @@ expects at a row: the probability of a class, the mean of a number, the rate of 
 the coefficients together, not the scatter of single responses; and it is refused, row by row, by the rule that refuses
 coefficients theirs: where directions about which the records say too little carry more than 5 % of its variance.
 
+Where records with a missing cell contributed nothing, a new record with one has no prediction: NaN, and no class. Elsewhere the cell is
+read as it was for the release.
+
 A fit's predictions may be drawn back to the level (`NormalEstimates.predicting`). Intervals are about the estimate, and so are the
 predictions beside them.
 """
@@ -19,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from onedraw.arrays import Array
+from onedraw.arrays import Array, Mask
 from onedraw.data import Column, Number, Schema, read
 from onedraw.errors import PromiseRefused, WrongCall
 from onedraw.methods import Plan
 from onedraw.models import Network
 from onedraw.models.features import LARGEST, Features, schema_rows
 from onedraw.models.normal_estimates import NormalEstimates
+from onedraw.models.sums.clamped_sums import marks
 
 from .certificate import Certificate
 
@@ -41,8 +45,8 @@ class Predictions:
     """One row for each new record: ``values`` by column, and for a classification the likeliest of ``classes``.
 
     ``low`` and ``high`` are the ends of intervals at ``level``, where they were asked for: NaN for rows that are refused one,
-    and ``remark`` says why. ``note`` says how far predictions without intervals are drawn back to the level. ``numpy.asarray`` takes
-    the values.
+    and ``remark`` says why. ``note`` says how far predictions without intervals are drawn back to the level, and how many rows have
+    none, NaN, because a cell is missing. ``numpy.asarray`` takes the values.
     """
 
     columns: tuple[str, ...]
@@ -62,11 +66,12 @@ class Predictions:
 
     @property
     def labels(self) -> list[str]:
-        """The class of each record; empty where a number was predicted."""
+        """The class of each record, "" of one without a prediction; empty where a number was predicted."""
         if not self.classes:
             return []
         codes = self.values.argmax(axis=1) if self.values.shape[1] > 1 else (self.values[:, 0] > 0.0).astype(int)
-        return [self.classes[code] for code in codes]
+        lost: list[Any] = np.atleast_1d(np.isnan(self.values).any(axis=1)).tolist()
+        return ["" if gone else self.classes[code] for code, gone in zip(codes, lost, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -171,9 +176,9 @@ class Predictor:
         ends = [self.expected(end) for end in (scores - reach, scores + reach)]
         return np.minimum(*ends), np.maximum(*ends)
 
-    def why_not(self, low: Array) -> str:
-        """Which rows have no interval, and what they rest on; empty if all have one."""
-        without = int(np.isnan(low).any(axis=1).sum())
+    def why_not(self, low: Array, rows: Array) -> str:
+        """Which of the predicted rows have no interval, and what they rest on; empty if all have one."""
+        without = int((np.isnan(low).any(axis=1) & ~np.isnan(rows).any(axis=1)).sum())
         if not without:
             return ""
         names = zip(self.certificate.draw.names, self._fit.given, strict=True)
@@ -210,19 +215,29 @@ class Predictor:
         """
         self.check(interval=level is not None)
         rows = self.rows(source, schema)
+        lost = without_prediction(rows)
         if level is None:
-            note = self._fit.about_predictions if self._is_fit else ""
+            note = " ".join(filter(None, (self._fit.about_predictions if self._is_fit else "", lost)))
             return Predictions(self.columns, self.at(rows), self.classes, note=note)
         low, high = self.between(rows, level)
         found = self.at(rows, as_estimated=True)
-        return Predictions(self.columns, found, self.classes, low, high, level, self.why_not(low))
+        return Predictions(self.columns, found, self.classes, low, high, level, self.why_not(low, rows), lost)
 
-    def rows(self, source: Any, schema: Schema | None = None) -> Array:
-        """New records as the model reads rows: encoded by the schema, inside the declared bounds, the intercept's 1 last."""
-        features = self.plan.model.features
+    def rows(self, source: Any, schema: Schema | None = None, *, filled: bool = False) -> Array:
+        """New records as the model reads rows: encoded by the schema, inside the declared bounds, the intercept's 1 last. NaN for one
+        with a missing cell, where such records contributed nothing; ``filled`` reads that cell as the model would, by public numbers."""
         records = read(source, self._feature_schema(schema))
-        encoded = (features.enforce(schema_rows(batch, records.schema, None)) for batch in records.batches())
-        return np.concatenate([np.zeros((0, features.width)), *encoded])
+        encoded = (self.row_batch(batch, records.schema, None, filled=filled) for batch in records.batches())
+        return np.concatenate([np.zeros((0, self.plan.model.features.width)), *encoded])
+
+    def row_batch(
+        self, batch: dict[str, NDArray[Any]], schema: Schema, target: str | None, *, filled: bool = False
+    ) -> Array:
+        """A batch of encoded columns as the model reads rows."""
+        features: Features = self.plan.model.features
+        rows = features.enforce(schema_rows(batch, schema, target))
+        cells = [values for name, values in batch.items() if name != target]
+        return without_incomplete(rows, marks(cells)[0]) if features.skips and cells and not filled else rows
 
     def _feature_schema(self, schema: Schema | None) -> Schema:
         """The declared columns without the target: of the certificate, of a schema that it names, or of its numbers."""
@@ -250,6 +265,17 @@ class Predictor:
         return schema.of_predictors(data.target)
 
 
+def without_incomplete(rows: Array, known: Mask) -> Array:
+    """Rows with NaN in place of those that lack a cell."""
+    return np.where(known[:, np.newaxis], rows, np.nan)
+
+
+def without_prediction(rows: Array) -> str:
+    """How many rows have no prediction, and why; empty if all have one."""
+    lost = int(np.isnan(rows).any(axis=1).sum())
+    return f"No prediction for {lost:,} of {len(rows):,} rows: a cell of theirs is missing." if lost else ""
+
+
 def classes_between(fit: NormalEstimates, rows: Array, scores: Array, level: float) -> tuple[Array, Array]:
     """(low, high) of each class's probability, by the slope of its log-odds: ∂ log(p_k/(1−p_k))/∂ score_j = (δ_jk − p_j)/(1−p_k)."""
     shares = np.clip(special.softmax(scores, axis=1), 1e-12, 1.0 - 1e-12)
@@ -263,8 +289,10 @@ def classes_between(fit: NormalEstimates, rows: Array, scores: Array, level: flo
 
 
 def numeric_schema(features: Features) -> Schema:
-    """For a release made from arrays or frames: numbers by name, what is not one read as the model reads NaN."""
+    """For a release made from arrays or frames: numbers by name, what is not one read as the model reads NaN, or missing where it skips."""
     names = features.column_names[: features.count]
+    if features.skips:
+        return Schema(columns={name: Number(lower=-LARGEST, upper=LARGEST) for name in names})
     middle = features.enforce(np.full((1, features.count), np.nan))[0, : features.count]
     if features.scaled:  # what is encoded as 0 (or the nearest to it) is the middle of the range
         lower, upper = (np.array(end, dtype=np.float64) * np.ones(features.count) for end in features.box or (0.0, 0.0))

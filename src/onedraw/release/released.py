@@ -20,6 +20,7 @@ import numpy as np
 from onedraw.arrays import Array
 from onedraw.data import Schema
 from onedraw.errors import WrongCall
+from onedraw.methods.base import NoisyCount
 from onedraw.methods.comparisons import Comparison
 from onedraw.models import Gaussian
 from onedraw.models.moments.result import MomentsResult
@@ -98,6 +99,13 @@ class Release:
     def fit(self) -> NormalEstimates:
         """Of a fit: estimate, standard errors, intervals and tests in the units of the columns; free post-processing."""
         return estimates.fit_of(self.certificate, self.plan)
+
+    @property
+    def missing(self) -> NoisyCount | None:
+        """How many cells, or records of a regression, were skipped because they are missing: a number with noise, released within
+        the same spend. None where a missing cell was read as a declared value."""
+        found: NoisyCount | None = self.plan.mechanism.missing_of(self.plan, self.certificate.draw.stages or {})
+        return found
 
     @property
     def moments(self) -> MomentsResult:

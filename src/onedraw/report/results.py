@@ -16,7 +16,7 @@ from onedraw.plain_text import brief, percent, points, whole
 from onedraw.plans import Plan
 from onedraw.release import Certificate, Estimates
 from onedraw.release.dates import scales_of
-from onedraw.release.estimates import IN_DAYS, Joint, estimates_of, p_words, readable_draws, values_of
+from onedraw.release.estimates import IN_DAYS, Joint, estimates_of, note_of, p_words, readable_draws, values_of
 
 from . import pictures
 from .pictures import Row
@@ -102,7 +102,7 @@ def fit_words(
     """What is said of a fit besides its numbers: what it estimates, why intervals are missing, and the noise for privacy, which
     is known without an interval too and is written into the rows."""
     if fitted is None:
-        note = plan.mechanism.note(plan, certificate.draw.stages or {})
+        note = note_of(certificate, plan)
         about = [note] if note else []
         about += [IN_DAYS] if scales_of(certificate, plan) else []
         return {"estimand": "", "about": about, "refused": "", "least": False, "commonest": None}

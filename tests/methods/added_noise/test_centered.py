@@ -112,7 +112,7 @@ def test_sums_beyond_64_bits_are_refused_before_a_charge():
 @pytest.mark.parametrize("records", [1, 3])
 def test_opendps_refusal_of_either_stage_stops_the_release(stage, records, monkeypatch):
     plan = od.calibrate(CenteredNoise(), TABLE, od.PureDP(1.0), n=1000, records_per_person=records)
-    reach, true = float(records * plan.mechanism.reaches[stage]), noise.NoiseMeasurement.confirms
+    reach, true = float(records * plan.mechanism.reaches(plan)[stage]), noise.NoiseMeasurement.confirms
     monkeypatch.setattr(
         noise.NoiseMeasurement,
         "confirms",

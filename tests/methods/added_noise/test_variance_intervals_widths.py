@@ -14,7 +14,9 @@ def test_interval_of_an_exponential_column_is_at_most_2_5_plain_widths():
     generator, widths, plain = np.random.default_rng(4), [], []
     for seed in range(40):
         x = np.minimum(generator.exponential(1.0, 1000), 10.0)
-        (low, high), *_ = np.atleast_2d(od.DPVariance(epsilon=1.0, bounds=(0, 10), random_state=seed).fit(x).conf_int())
+        (low, high), *_ = np.atleast_2d(
+            od.DPVariance(epsilon=1.0, bounds=(0, 10), missing=0, random_state=seed).fit(x).conf_int()
+        )
         plain.append(2 * 1.96 * math.sqrt((((x - x.mean()) ** 4).mean() - x.var() ** 2) / len(x)))
         widths.append(high - low)
     assert np.mean(widths) <= 2.5 * np.mean(plain)

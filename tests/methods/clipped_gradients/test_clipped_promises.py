@@ -99,7 +99,7 @@ def test_first_plans_keep_their_digests_and_their_rule(kind: str) -> None:
     stated = plan_of(kind).to_dict()
     stated["parameters"] = {name: value for name, value in stated["parameters"].items() if name not in ADDED}
     numbers = ClippedNumbers.from_dict(stated["parameters"], "it")
-    assert all(numbers.to_dict()[name] == 0.0 for name in ADDED)
+    assert all(getattr(numbers, name) == 0.0 for name in ADDED)
     first = ClippedGradients(categories=((2, 5),)).plan(plan_of(kind).request, stated["parameters"])
     assert set(first.parameters) == set(stated["parameters"])
     assert plan_from_dict(first.to_dict()) == first

@@ -246,7 +246,7 @@ def test_few_records_are_said_to_leave_the_level() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (20, 8)), np.arange(20) % 3
     model = od.DPLogisticRegression(
-        1.0, bounds=(-1, 1), classes=[0, 1, 2], mechanism="clipped-gradients", random_state=0
+        1.0, bounds=(-1, 1), classes=[0, 1, 2], mechanism="clipped-gradients", missing="middle", random_state=0
     )
     with pytest.warns(od.estimators.FewRecords, match="level than about the columns"):
         assert np.isfinite(model.fit(X, y).coef_).all()

@@ -13,7 +13,7 @@ from onedraw.methods.candidates.layout import shares
 from onedraw.methods.draws import law as moments
 from onedraw.methods.draws.law import design_of, moments_of
 from onedraw.models.convex.number_losses import SquaredLoss
-from onedraw.planning import Regression, choose, expected_error, simulated_error
+from onedraw.planning import Regression, expected_error, rank_plans, simulated_error
 from tests.methods.draws.cases import OfRecords
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
@@ -31,14 +31,14 @@ ROWS = [
 @pytest.mark.parametrize(("question", "name", "n"), ROWS, ids=lambda value: str(getattr(value, "kind", value)))
 def test_the_expected_error_is_within_a_fifth_of_the_simulated_one(question, name, n):
     """80 data sets: the simulated figure's standard error is about 4 %, so an expectation that is 40 % off is found out."""
-    plan = choose(question, BUDGET, n=n, mechanism=name).best
+    plan = rank_plans(question, BUDGET, n=n, mechanism=name).best
     found = simulated_error(plan, data_sets=80, generator=np.random.default_rng(3), effect=1.0, noise=1.0)
     assert expected_error(plan, effect=1.0, noise=1.0).private == pytest.approx(found.private, rel=0.2)
 
 
 def test_a_closed_form_is_met_exactly():
     """Least squares without a ball in reach: mean and covariance are those of ridge regression."""
-    plan = choose(LINEAR, od.ApproxDP(20.0, 1e-6), n=4000, mechanism="least-squares gdp").best
+    plan = rank_plans(LINEAR, od.ApproxDP(20.0, 1e-6), n=4000, mechanism="least-squares gdp").best
     design = dataclasses.replace(design_of(plan, effect=0.3, noise=0.5), limit=math.inf)
     weight, n = plan.parameters["weight"], plan.n
     second = np.diag([1 / 3, 1 / 3, 1 / 3, 1.0])
@@ -68,16 +68,16 @@ def test_the_law_of_one_data_set_is_that_of_its_chains():
 
 
 def test_declared_effects_and_more_records_move_the_expectation_the_right_way():
-    plan = choose(LOGISTIC, BUDGET, n=1000, mechanism="noisy-gradient").best
+    plan = rank_plans(LOGISTIC, BUDGET, n=1000, mechanism="noisy-gradient").best
     weak, strong = (expected_error(plan, effect=effect) for effect in (0.5, 3.0))
     assert weak.bias < strong.bias, "a path ends before it has arrived at a strong effect"
-    few, many = (choose(LOGISTIC, BUDGET, n=n, mechanism="gdp").eligible[0].expected for n in (1000, 10_000))
+    few, many = (rank_plans(LOGISTIC, BUDGET, n=n, mechanism="gdp").eligible[0].expected for n in (1000, 10_000))
     assert many.private < few.private
     assert many.sampling == pytest.approx(few.sampling / math.sqrt(10), rel=1e-6)
 
 
 def test_several_draws_average_the_private_noise_alone():
-    plan = choose(LINEAR, BUDGET, n=2000, draws=4, mechanism="least-squares gdp").best
+    plan = rank_plans(LINEAR, BUDGET, n=2000, draws=4, mechanism="least-squares gdp").best
     found = moments_of(plan, design_of(plan))
     one, four = (dataclasses.replace(found, radius=None).errors(draws)[0] ** 2 for draws in (1, 4))
     private = np.trace(found.drawing, axis1=1, axis2=2).mean() / 4
@@ -88,14 +88,14 @@ def test_several_draws_average_the_private_noise_alone():
 def test_a_loss_that_estimates_something_else_is_judged_by_that(kind):
     """The hinge's own minimiser, and the quantile's line, which lies above the mean's."""
     options = {"quantile": 0.9, "response_bound": 4.0} if kind == "quantile" else {}
-    plan = choose(Regression(kind, 2, bounds=(0, 1), **options), BUDGET, n=1000, mechanism="noisy-gradient").best
+    plan = rank_plans(Regression(kind, 2, bounds=(0, 1), **options), BUDGET, n=1000, mechanism="noisy-gradient").best
     found = simulated_error(plan, data_sets=40, generator=np.random.default_rng(9), noise=1.0)
     assert expected_error(plan, noise=1.0).private == pytest.approx(found.private, rel=0.35)
 
 
 def test_several_classes_are_predicted_up_to_a_common_score():
     question = Regression("softmax", 2, data_norm=1.0, classes=["a", "b", "c"])
-    plan = choose(question, BUDGET, n=1000, mechanism="noisy-gradient").best
+    plan = rank_plans(question, BUDGET, n=1000, mechanism="noisy-gradient").best
     found = simulated_error(plan, data_sets=40, generator=np.random.default_rng(6))
     assert expected_error(plan).private == pytest.approx(found.private, rel=0.3)
 
@@ -105,7 +105,7 @@ def test_several_classes_are_predicted_up_to_a_common_score():
 def test_what_auto_picks_is_close_to_the_best_that_is_proven(question):
     """100 data sets for every proven mechanism but fits; benchmarks/plan_accuracy.py has twelve settings."""
     generator, errors = np.random.default_rng(8), []
-    for choice in choose(question, od.GaussianDP(0.25), n=600).eligible:
+    for choice in rank_plans(question, od.GaussianDP(0.25), n=600).eligible:
         if choice.seconds < 0.2:
             found = simulated_error(choice.plan, data_sets=100, generator=generator, effect=1.0, noise=1.0)
             errors.append(found.private)
@@ -118,7 +118,7 @@ def test_what_auto_picks_is_close_to_the_best_that_is_proven(question):
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_mean_of_rounds_of_least_squares_is_a_closed_form(rounds):
     """A pick of weight pw has mean S·nwp·M·θ and covariance S = (nwp·M + P)⁻¹; picks are weighted by p and independent."""
-    plan = choose(LINEAR, od.ApproxDP(20.0, 1e-6), n=4000, mechanism="least-squares gdp").best
+    plan = rank_plans(LINEAR, od.ApproxDP(20.0, 1e-6), n=4000, mechanism="least-squares gdp").best
     average = moments._Average(
         dataclasses.replace(design_of(plan, effect=0.3, noise=0.5), limit=math.inf), SquaredLoss()
     )

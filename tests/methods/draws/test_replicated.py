@@ -23,7 +23,7 @@ from onedraw.methods.draws.replicated import (
     why_no_interval,
 )
 from onedraw.models import GammaPoisson, GaussianMean
-from onedraw.planning import Regression, choices, choose
+from onedraw.planning import Regression, choices, rank_plans
 from tests.methods.draws.cases import OfRecords
 
 BUDGET = od.ApproxDP(1.0, 1e-6)
@@ -124,7 +124,7 @@ def one_fit(rare: float | None, *, seed: int):
     if rare is not None:
         X[:, 0] = generator.uniform(size=3000) < rare
     y = X @ np.array([5.0, 1.0, -1.0]) + generator.normal(0.0, 2.5, 3000)
-    options = {"mechanism": "noisy-gradient huber", "n_draws": 8}
+    options = {"mechanism": "noisy-gradient huber", "missing": "middle", "n_draws": 8}
     return od.DPLinearRegression(5.0, bounds=(0, 1), response_bound=10.0, random_state=seed, **options).fit(X, y)
 
 
@@ -140,7 +140,7 @@ def test_a_rare_column_is_refused_an_interval_and_columns_that_fill_their_range_
 
 @pytest.mark.finding("F2")
 def test_only_the_coefficient_whose_draws_are_too_wide_is_refused():
-    plan = choose(LINEAR, BUDGET, n=20_000, draws=8, mechanism="noisy-gradient huber").best
+    plan = rank_plans(LINEAR, BUDGET, n=20_000, draws=8, mechanism="noisy-gradient huber").best
     share = np.array([0.1, 0.01, 0.01, 0.01])  # of the variance without any curvature; 0.17 at three relaxation times
     scaled = stats.norm.ppf((np.arange(8) + 0.5) / 8)
     shape = np.stack([np.roll(scaled / scaled.std(ddof=1), 3 * k) for k in range(4)], axis=1)
@@ -280,7 +280,7 @@ def test_a_declared_spread_of_the_records_narrows_the_interval_of_a_mean():
 def test_intervals_cover_in_simulated_studies(own):
     """100 data sets, 4 coefficients, most of them given: at least 88 % of 95 % intervals."""
     question, n = Regression("logistic", 3, bounds=(0, 1)), 1500
-    plan = choose(question, od.ApproxDP(5.0, 1e-6), n=n, draws=8, mechanism="noisy-gradient exp-linear").best
+    plan = rank_plans(question, od.ApproxDP(5.0, 1e-6), n=n, draws=8, mechanism="noisy-gradient exp-linear").best
     generator, covered, given = np.random.default_rng(6), 0, 0
     design, sampler = design_of(plan, **SIZES), od.samplers.default_sampler(plan)[0]
     for number in range(100):

@@ -71,12 +71,45 @@ class NoiseCase(Case):
         table = self.plan.model
         groups = tuple(int(codes[-1]) for codes in data.codes) if isinstance(data, Grouped) else ()
         value = (data.values if isinstance(data, Grouped) else data)[-1]
+        if table.skips:
+            return self._where_cells_may_be_missing(value, groups)
         cell = int(np.ravel_multi_index(groups, [len(levels) for levels in table.groups])) if groups else 0
         private = len(table.by) > 0 and table.sizes is None and table.cells > 1
         block = (self._of_level if isinstance(table, CategoryTable) else self._of_number)(value, private)
         share = np.zeros((table.cells, len(block)))
         share[cell] = block
         return share.reshape(-1)
+
+    def _where_cells_may_be_missing(self, value: Any, groups: tuple[int, ...]) -> Array:
+        """What the record adds where a missing cell is one more cell, or contributes to no sum: groups of private members put it last."""
+        table = self.plan.model
+        private, missing = len(table.by) > 0 and table.sizes is None, isinstance(value, float) and math.isnan(value)
+        counted = isinstance(table, CategoryTable)
+        if counted:
+            block = [
+                *([0.0] * self._kept if missing else self._of_level(value, True)),
+                *([] if private else [float(missing)]),
+            ]
+        elif private:
+            block = [0.0] * 3 if missing else self._of_number(value, True)
+        else:
+            first, second, third = (
+                (4.0, 6.0, 3.0)
+                if law_of(self.plan) == "gaussian"
+                else (5.0, 6.0, 1.0)
+                if table.is_spread
+                else (2.0, 1.0, 1.0)
+            )
+            v = 2.0 * (0.0 if missing else (value - table.lower) / (table.upper - table.lower)) - 1.0
+            block = [0.0] * 3 if missing else [first * RANGE * v, second * RANGE * v * v, third * RANGE]
+        share = np.zeros((table.cells, len(block)))
+        share[int(np.ravel_multi_index(groups, [len(levels) for levels in table.groups])) if groups else 0] = block
+        apart = [float(missing) * (1.0 if counted else RANGE)] if private else []
+        return np.concatenate([share.reshape(-1), apart])
+
+    @property
+    def _kept(self) -> int:
+        return len(self.plan.model.levels) if self.plan.model.only is None else 2
 
     def _of_level(self, value: Any, private: bool) -> list[float]:
         """One unit in the record's level; of two levels in a group of known size the second alone is kept."""
@@ -174,7 +207,10 @@ def noise_case(plan: Plan, *, label: str = "") -> NoiseCase:
         places = np.unravel_index(np.array(cells), [len(levels) for levels in table.groups])
         return Grouped([*values, last], tuple(place.tolist() for place in places))
 
-    if table.sizes is not None or table.cells == 1:
+    if table.skips and (levels or (law_of(plan) == "laplace" and not table.is_spread)):
+        here = data(start, codes)
+        pair = Pair("one record loses its cell", here, data(math.nan, codes))
+    elif table.sizes is not None or table.cells == 1:
         pair = Pair("one record from one end to the other", data(start, codes), data(end, codes))
     else:
         pair = Pair("one record into another group", data(start, codes), data(start, moved))
@@ -291,6 +327,9 @@ TABLES = {
     "cross-table": CategoryTable(("no", "yes"), by=("group",), groups=(("x", "y", "z"),)),
     **{show: NumberTable(0.0, 1.0 if show != "rate" else 2.0, show=show) for show in NumberTable.shown},
     "magnitudes": MagnitudeTable(("a", "b")),
+    "mean-skip": NumberTable(0.0, 1.0, missing="skip"),
+    "histogram-skip": CategoryTable(("a", "b", "c"), show="shares", missing="skip"),
+    "mean-by-group-skip": NumberTable(0.0, 1.0, missing="skip", by=("group",), groups=(("x", "y"),)),
     "mean-by-group": NumberTable(0.0, 1.0, by=("group",), groups=(("x", "y"),)),
 }
 

@@ -25,13 +25,15 @@ from onedraw.methods.added_noise.mechanism import (
     NOISE,
     PUBLIC_GROUPS,
     RECORDS,
+    SKIPPED,
     THEOREMS,
     check_table,
     whole_numbers,
 )
-from onedraw.methods.base import Mechanism
+from onedraw.methods.base import Mechanism, NoisyCount
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.intervals import Interval, Published
+from onedraw.methods.noise_law import NoiseLaw
 from onedraw.models import NumberTable
 from onedraw.models.tables.centered_squares import BLOCK, LARGEST, REACH, Squares, centers_of, square_error, squares_of
 from onedraw.models.tables.table import STEPS
@@ -65,6 +67,7 @@ class CenteredTarget(Private):
 
     plan: Plan
     places: tuple[int, ...]
+    """Of all groups; then the numbers of known cells, where missing ones are skipped, and of missing ones, where both do not add up to n."""
     squares: Callable[[Sequence[int]], Integers]
 
 
@@ -76,6 +79,7 @@ class CenteredNoise(Mechanism):
     noun: ClassVar[str] = "estimate"
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "centered-noise"
+    skips: ClassVar[bool] = True
 
     @staticmethod
     def is_worthwhile(request: Request) -> bool:
@@ -95,8 +99,9 @@ class CenteredNoise(Mechanism):
                 f"Laplace noise, which squares about a released mean have, cannot keep {request.budget}."
             )
         share = mean_share(smallest_group(request) * allowed / k)
-        mean_scale = fraction_up(Fraction(k * MEAN_REACH) / (Fraction(allowed) * Fraction(share)))
-        left = fraction_down(Fraction(allowed) - Fraction(_epsilon(k * MEAN_REACH, mean_scale)))
+        reach = k * reaches_of(request.model)["mean"]
+        mean_scale = fraction_up(Fraction(reach) / (Fraction(allowed) * Fraction(share)))
+        left = fraction_down(Fraction(allowed) - Fraction(_epsilon(reach, mean_scale)))
         scale = fraction_up(Fraction(k * REACH) / Fraction(left))
         return self.plan(request, {"mean_scale": mean_scale, "squares_scale": scale})
 
@@ -111,10 +116,11 @@ class CenteredNoise(Mechanism):
                 "Use a larger budget, or fewer records."
             )
         k, scales = request.records_per_person, {"mean": mean_scale, "squares": scale}
-        parts = {f"{stage}_epsilon": _epsilon(k * reach, scales[stage]) for stage, reach in self.reaches.items()}
+        parts = {f"{stage}_epsilon": _epsilon(k * reach, scales[stage]) for stage, reach in reaches_of(table).items()}
         numbers = {"mean_scale": mean_scale, "squares_scale": scale, **parts}
         enforced = (Assumption(claim, Provenance.ENFORCED) for claim in (RECORDS, NOISE))
-        groups = (Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if table.sizes is not None else ()
+        groups = [Assumption(PUBLIC_GROUPS, Provenance.DECLARED)] if table.sizes is not None else []
+        groups += [Assumption(SKIPPED, Provenance.ENFORCED)] if table.skips else []
         assumed = (*fixed_in_advance(request, "range, levels and groups"), *enforced, *groups)
         theorem = f"{THEOREMS['laplace']}; two stages, the second about the mean of the first (methods/added_noise/centered.md)"
         return Plan.of(self, request, numbers, PureDP(sum_up(parts.values())), theorem, assumed)
@@ -131,8 +137,9 @@ class CenteredNoise(Mechanism):
         return table
 
     def target(self, plan: Plan, summary: Any) -> CenteredTarget:
-        places = np.array(summary.total, dtype=object).reshape(plan.model.cells, -1)[:, 0]
-        return CenteredTarget(plan, tuple(int(value) for value in places), summary.squares)
+        sums = np.array(summary.total, dtype=object).reshape(plan.model.cells, -1)
+        first = np.concatenate([sums[:, 0], *sums.T[2:]])
+        return CenteredTarget(plan, tuple(int(value) for value in first), summary.squares)
 
     def interval(
         self, plan: Plan, published: Published, level: float, *, effect: float | None = None, noise: float | None = None
@@ -150,22 +157,44 @@ class CenteredNoise(Mechanism):
 
         return CenteredSums
 
-    @property
-    def reaches(self) -> dict[str, int]:
+    def reaches(self, plan: Plan) -> dict[str, int]:
         """How far one replaced record moves the sums of each stage, in L1."""
-        return {"mean": MEAN_REACH, "squares": REACH}
+        return reaches_of(plan.model)
 
     def centers(self, plan: Plan, first: Sequence[int]) -> list[int]:
         """Return the centers of the second stage, from what the first published."""
-        return centers_of(np.array(first, dtype=np.float64), plan.model.group_sizes(plan.n))
+        sums, sizes = _first(plan, np.array(first, dtype=np.float64))
+        return centers_of(sums, sizes)
+
+    def missing_of(self, plan: Plan, stages: Mapping[str, Any]) -> NoisyCount | None:
+        if not (plan.model.skips and stages):
+            return None
+        cells, first = plan.model.cells, whole_numbers(stages, "mean") / STEPS
+        value = plan.n - float(first[cells : 2 * cells].sum())
+        if not plan.model.total_is_public:
+            value = float(first[2 * cells :].sum())
+        law = NoiseLaw("laplace", plan.parameters["mean_scale"], True)
+        factors = [1.0 / STEPS] * cells
+        return NoisyCount(value, lambda level: law.quantile(level, factors, 0.0) + 0.5, float(plan.n))
+
+    def without_estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array | None:
+        if not (plan.model.skips and stages):
+            return None
+        from .intervals import FEWEST_KNOWN, LEAST_KNOWN  # which only intervals need
+
+        cells, first = plan.model.cells, whole_numbers(stages, "mean") / STEPS
+        noise = math.sqrt(2.0) * plan.parameters["mean_scale"] / STEPS
+        return np.asarray(first[cells : 2 * cells] < max(LEAST_KNOWN * noise, FEWEST_KNOWN))
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
-        return {"mean": plan.model.cells, "squares": plan.model.cells * BLOCK}
+        table = plan.model
+        return {"mean": table.cells * (table.block - 1), "squares": table.cells * BLOCK}
 
     def squares(self, plan: Plan, stages: Mapping[str, Any]) -> list[Squares]:
         """Return what was published of each group."""
-        first, sums = whole_numbers(stages, "mean"), whole_numbers(stages, "squares").reshape(-1, BLOCK)
-        return squares_of(first, sums, plan.model.group_sizes(plan.n), plan.parameters["mean_scale"])
+        sums = whole_numbers(stages, "squares").reshape(-1, BLOCK)
+        first, sizes = _first(plan, whole_numbers(stages, "mean"))
+        return squares_of(first, sums, sizes, plan.parameters["mean_scale"], counted=plan.model.skips)
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array:
         square = plan.model.width**2
@@ -186,6 +215,21 @@ class CenteredNoise(Mechanism):
         from .audit import centered_audit_cases
 
         return centered_audit_cases()
+
+
+def reaches_of(table: Any) -> dict[str, int]:
+    """Return how far one replaced record moves the sums of each stage, in L1: a cell that becomes missing moves its place to the middle of the
+    range and the number of known cells by one, and where missing ones are counted too their number."""
+    more = 0 if table.total_is_public else STEPS
+    return {"mean": MEAN_REACH + more, "squares": REACH}
+
+
+def _first(plan: Plan, published: Array) -> tuple[Array, Array]:
+    """Return the noisy sum of places and the number of records of each group: public, or what was published of known cells."""
+    cells, sizes = plan.model.cells, plan.model.group_sizes(plan.n)
+    if plan.model.skips:
+        sizes = np.clip(published[cells : 2 * cells] / STEPS, 1.0, np.maximum(sizes, 1.0))
+    return published[:cells], sizes
 
 
 def mean_share(units: float) -> float:

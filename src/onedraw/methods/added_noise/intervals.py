@@ -30,8 +30,9 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array
-from onedraw.methods.added_noise.mechanism import noisy_sums
-from onedraw.methods.comparisons import Scores
+from onedraw.methods.added_noise.mechanism import noisy_apart, noisy_sums
+from onedraw.methods.base import NoisyCount as Count
+from onedraw.methods.comparisons import CLEAR, Scores
 from onedraw.methods.noise_law import NoiseLaw, law_of
 from onedraw.models import CategoryTable, NumberTable
 from onedraw.models.conjugate.family import binomial
@@ -59,17 +60,60 @@ def table_interval(
     """
     noisy, law = noisy_sums(plan, stages), law_of(plan)
     categories = isinstance(plan.model, CategoryTable)
-    rows = _categories(plan, noisy, law, level, of) if categories else _numbers(plan, noisy, law, level, noise)
+    apart = noisy_apart(plan, stages)
+    rows = (_categories if categories else _numbers)(plan, noisy, apart, law, level, of if categories else noise)
     low, high, sampling, privacy = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-    shown = plan.model.estimate(noisy, plan.n)
+    shown = plan.model.estimate(noisy, plan.n) if not plan.model.skips else plan.mechanism.estimate(plan, stages)
     return np.minimum(low, shown), np.maximum(high, shown), sampling, privacy
+
+
+LEAST_KNOWN = 3.0
+"""A number of known cells below so many deviations of its noise gives no estimate, …"""
+FEWEST_KNOWN = 2.0
+"""… and none below two."""
+
+
+def missing_cells(plan: Plan, stages: Mapping[str, Any]) -> Count:
+    """Return the number of missing cells that was released, with its interval."""
+    law, apart = law_of(plan), noisy_apart(plan, stages)
+    value, factors = plan.model.missing_of(noisy_sums(plan, stages), plan.n, apart, law.law)
+    return Count(value, lambda level: law.quantile(level, factors, 0.0) + 0.5, float(plan.n))
+
+
+def known_cells(plan: Plan, stages: Mapping[str, Any]) -> list[Count]:
+    """Return the number of known cells in each group, with its interval by the law of the noise."""
+    table, law = plan.model, law_of(plan)
+    factors = known_factors(table, law)
+    found = table.known_of(noisy_sums(plan, stages), plan.n)
+    return [
+        Count(float(value), lambda level: law.quantile(level, factors, 0.0) + 0.5, float(plan.n)) for value in found
+    ]
+
+
+def too_few_known(plan: Plan, stages: Mapping[str, Any]) -> Array:
+    """Return which published numbers are about groups with too few known cells, as far as noise tells."""
+    table, law = plan.model, law_of(plan)
+    known = table.known_of(noisy_sums(plan, stages), plan.n)
+    few = known < max(LEAST_KNOWN * law.deviation(known_factors(table, law)), FEWEST_KNOWN)
+    if isinstance(table, CategoryTable):
+        return np.repeat(few, len(table.parameter_names) // len(few))
+    return np.concatenate([few, np.zeros(len(table.parameter_names) - len(few), dtype=bool)])
+
+
+def known_factors(table: Any, law: NoiseLaw) -> list[float]:
+    """What one step of each noise contributes to a group's number of known cells."""
+    if isinstance(table, CategoryTable):
+        return [1.0] * table.kept
+    if table.moves_between_cells:
+        return [1.0 / STEPS] * 3
+    return [1.0 / (table.weights(law.law)[2] * STEPS)]
 
 
 def deviation_interval(plan: Plan, stages: Mapping[str, Any], level: float) -> tuple[Array, Array, Array]:
     """Return the standard deviation of each group and its ends, from the noisy sums that a mean was released with."""
     table, n = plan.model, plan.n
     noisy, law = noisy_sums(plan, stages), law_of(plan)
-    sizes, shares, spreads = table.moments(noisy, n)
+    sizes, shares, spreads = table.moments(noisy, n, noisy_apart(plan, stages))
     weights = [1.0 / weight for weight in table.weights(law.law)]
     rows = []
     for sums, size, share, spread in zip(noisy, sizes, shares, spreads, strict=True):
@@ -78,6 +122,8 @@ def deviation_interval(plan: Plan, stages: Mapping[str, Any], level: float) -> t
             records, places = max(float(sums.sum()) / STEPS, 1.0), np.array([0.0, 0.5, 1.0])
             squares = ((places - t) ** 2 - max(float(spread), 0.0) + np.array([0.0, -0.25, 0.0])) / (records * STEPS)
             squared, mean, most = squares.tolist(), ((places - t) / (records * STEPS)).tolist(), records
+        elif table.skips:
+            mean, squared = _factors_of_known(table, law, most, t, float(spread))
         else:
             mean = [weights[0] / (2.0 * most * STEPS)]
             squared = [weights[1] / (4.0 * most * STEPS), abs(2.0 * t - 1.0) * weights[0] / (2.0 * most * STEPS)]
@@ -104,6 +150,7 @@ def group_scores(plan: Plan, stages: Mapping[str, Any], place: int | None = None
             assert sizes is not None
             noisy = np.column_stack([sizes - noisy[:, 0], noisy[:, 0]])
             return Scores.of_shares(table.group_names, noisy, sizes, law)
+        noisy = noisy[:, : table.kept]  # without missing cells, where each group has their number
         at = table.kept - 1 if place is None else place
         counts = np.column_stack([noisy.sum(axis=1) - noisy[:, at], noisy[:, at]])
         return Scores.of_shares(table.group_names, counts, None, law, others=table.kept - 1)
@@ -118,6 +165,11 @@ def group_scores(plan: Plan, stages: Mapping[str, Any], place: int | None = None
     first = 1.0 / table.weights(law.law)[0]
     size = np.maximum(sizes, 1.0)
     sampling = np.sqrt(np.clip(spread, 0.0, 0.25) / size + 1.0 / size**3)
+    if table.skips:
+        common = float(np.average(np.clip(share, 0.0, 1.0), weights=size))
+        factors = np.array([_factors_of_known(table, law, float(one), common, 0.0)[0] for one in size])
+        clear = sizes > CLEAR * law.deviation(known_factors(table, law))
+        return Scores(what, table.group_names, np.clip(share, 0.0, 1.0), sampling, factors, law, clear, table.width)
     factors = (first / (2.0 * size * STEPS))[:, None]
     return Scores(what, table.group_names, share, sampling, factors, law, sizes > 0, table.width)
 
@@ -130,7 +182,7 @@ def cross_table(plan: Plan, stages: Mapping[str, Any]) -> Array | None:
     return np.asarray(noisy_sums(plan, stages))
 
 
-def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) -> list[Ends]:
+def _categories(plan: Plan, noisy: Array, apart: float, law: NoiseLaw, level: float, of: Any) -> list[Ends]:
     table, n = plan.model, plan.n
     sizes = table.group_sizes(n)
     records = (of or ("records" if table.about_records else "population")) == "records"
@@ -140,8 +192,11 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
         counts = _both(table, sums, size)
         for value in counts:
             total, cells = (float(n), noisy) if size is None else (size, sums)
+            cells = np.append(cells, apart) if table.apart else cells
             one = NoisyCount(value, [1.0], True)
-            if not table.rest_is_known:  # the sum of the cells is public: what they are off by in all is taken off each
+            if (
+                not table.rest_is_known and table.total_is_public
+            ):  # the sum of the cells is public: what they are off by in all is taken off each
                 shared = value - (float(np.asarray(cells).sum()) - total) / np.size(cells)
                 one = NoisyCount(shared, shared_out(np.size(cells)), False)
             one = one._replace(value=min(max(one.value, 0.0), total))
@@ -149,19 +204,21 @@ def _categories(plan: Plan, noisy: Array, law: NoiseLaw, level: float, of: str) 
                 # the number in these records: value ± q, conservative
                 q = law.reach(level) if one.exact else law.quantile(level, one.factors, 0.0) + 0.5
                 rows.append((*_whole(one.value - q, one.value + q, total), 0.0, law.deviation(one.factors)))
-            elif size is None:
-                rows.append(_quotient(value, float(sum(sums)) - value, len(sums) - 1, law, level))
+            elif size is None or table.skips:
+                known = sums[: table.kept]
+                rows.append(_quotient(value, float(sum(known)) - value, len(known) - 1, law, level))
             elif len(noisy) * len(counts) > MANY:
                 rows.append(_share_of_many(one, size, law, level))
             else:
                 rows.append(_share(one, size, law, level))
-            rows[-1] = _in_units(rows[-1], table, records, n if size is None else size, max(float(sum(sums)), 1.0))
+            noisy_size = max(float(sum(sums[: table.kept])), 1.0)
+            rows[-1] = _in_units(rows[-1], table, records, n if size is None else size, noisy_size)
     return rows
 
 
 def _both(table: CategoryTable, sums: Array, size: float | None) -> list[float]:
     """The noisy count of every published number of a group: where one of two was kept, the other is the rest."""
-    counts = [float(value) for value in sums]
+    counts = [float(value) for value in sums[: table.kept]]
     if table.rest_is_known:
         assert size is not None
         counts = [size - counts[0], counts[0]]
@@ -172,7 +229,7 @@ def _in_units(row: Ends, table: CategoryTable, records: bool, size: float, noisy
     """Counts as counts, shares as shares: an interval for the other is multiplied or divided by the number of records."""
     if records == table.about_records:
         return row
-    total = size if table.sizes is not None or table.cells == 1 else noisy_size
+    total = size if (table.sizes is not None or table.cells == 1) and not table.skips else noisy_size
     factor = 1.0 / max(total, 1.0) if records else total
     low, high, sampling, privacy = (part * factor for part in row)
     return (max(low, 0.0), min(high, 1.0), sampling, privacy) if records else (low, high, sampling, privacy)
@@ -247,22 +304,79 @@ def _quotient(value: float, others: float, count: int, law: NoiseLaw, level: flo
     )  # fmt: skip
 
 
-def _numbers(plan: Plan, noisy: Array, law: NoiseLaw, level: float, noise: float | None) -> list[Ends]:
+def _numbers(plan: Plan, noisy: Array, apart: float, law: NoiseLaw, level: float, noise: Any) -> list[Ends]:
     table = plan.model
     known = None if noise is None else (noise / table.width) ** 2
-    sizes, shares, spreads = table.moments(noisy, plan.n)
-    one = _of_private_group if table.moves_between_cells else _of_known_size
+    sizes, shares, spreads = table.moments(noisy, plan.n, apart)
+    one = _of_private_group if table.moves_between_cells else _of_known_cells if table.skips else _of_known_size
     rows = [
         one(table, sums, float(size), float(share), float(spread), law, level, known)
         for sums, size, share, spread in zip(noisy, sizes, shares, spreads, strict=True)
     ]
     if not table.moves_between_cells:
         return rows
+    if table.skips:
+        return [*rows, *_group_sizes(table, noisy, apart, plan.n, law, level)]
     factors = shared_out(len(noisy), 3)
     steps, error = law.quantile(level, factors, 0.0) / STEPS + 0.5, law.deviation(factors) / STEPS
     totals = noisy.sum(axis=1) / STEPS
     totals = np.clip(totals - (totals.sum() - plan.n) / len(totals), 0.0, plan.n)
     return [*rows, *((*_whole(float(t) - steps, float(t) + steps, float(plan.n)), 0.0, error) for t in totals)]
+
+
+def _group_sizes(table: NumberTable, noisy: Array, apart: float, n: int, law: NoiseLaw, level: float) -> list[Ends]:
+    """Known cells in each private group; with those that are missing they add up to n, unless records may count for nobody."""
+    totals, factors = noisy.sum(axis=1) / STEPS, [1.0] * 3
+    if table.total_is_public:
+        count = len(totals) + 1
+        totals = totals - (totals.sum() + apart / STEPS - n) / count
+        factors = [1.0 - 1.0 / count] * 3 + [1.0 / count] * (3 * len(noisy) - 2)
+    totals = np.clip(totals, 0.0, n)
+    steps, error = law.quantile(level, factors, 0.0) / STEPS + 0.5, law.deviation(factors) / STEPS
+    return [(*_whole(float(t) - steps, float(t) + steps, float(n)), 0.0, error) for t in totals]
+
+
+def _of_known_cells(
+    table: NumberTable, sums: Array, size: float, share: float, spread: float, law: NoiseLaw, level: float,
+    known: float | None,
+) -> Ends:  # fmt: skip
+    """Of cells whose number has noise: (Σ v + K)/2 − pK has mean zero at the truth p, whatever K is (Fieller)."""
+    first, third = (1.0 / (table.weights(law.law)[k] * STEPS) for k in (0, 2))
+    counted = float(sums[2]) / STEPS
+    t, n = min(max(share, 0.0), 1.0), max(size, 1.0)
+    if table.is_total:
+        middle, half = table.lower + table.width / 2.0, table.width / 2.0
+        factors = [half * first, middle * third]
+        value, q = middle * counted + half * float(sums[0]) / STEPS, law.quantile(level, factors, 0.0)
+        return value - q, value + q, 0.0, law.deviation(factors)
+    place, squared = _factors_of_known(table, law, n, t, spread)
+    if table.is_spread:
+        return _variance(table, t, spread, n, squared, place, law, level)
+    grown = n + law.deviation([third])
+    private = raised(spread, law.deviation(squared), n) if known is None else known
+    skewed = edgeworth(level, 1.0)
+    upper = max((counted + float(sums[0]) / STEPS) / 2.0, 0.0)
+    rest = max(counted - upper, 0.0)
+    low, high, sampling, privacy = _inverted(
+        lambda p: (1.0 - p) * upper - p * rest,
+        lambda p: (math.sqrt(grown * min(private, p * (1.0 - p))), [0.5 * first, (0.5 - p) * third]),
+        lambda p: (skewed * max(p, 1.0 - p),) * 2,
+        law, level, share, n,
+    )  # fmt: skip
+    start, width = table.lower, table.width
+    return start + width * low, start + width * high, width * sampling, width * privacy
+
+
+def _factors_of_known(
+    table: NumberTable, law: NoiseLaw, n: float, t: float, spread: float
+) -> tuple[list[float], list[float]]:
+    """Return what one step of each noise contributes to the place t of the mean of n known cells, and to their variance."""
+    first, second, third = (1.0 / (weight * STEPS) for weight in table.weights(law.law)[:3])
+    mean = 2.0 * t - 1.0
+    square = max(spread, 0.0) * 4.0 + mean**2
+    place = [first / (2.0 * n), -mean * third / (2.0 * n)]
+    squared = [second / (4.0 * n), abs(mean) * first / (2.0 * n), abs(square - 2.0 * mean**2) * third / (4.0 * n)]
+    return place, squared
 
 
 def _of_known_size(

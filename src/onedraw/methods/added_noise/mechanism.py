@@ -23,7 +23,7 @@ import numpy as np
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.methods.base import Mechanism
+from onedraw.methods.base import Mechanism, NoisyCount
 from onedraw.methods.comparisons import GroupTest, Scores, independence
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.intervals import Interval, Published
@@ -142,6 +142,7 @@ class AddedNoise(NoiseOnSums):
     """Noise on the sums of a table."""
 
     title: ClassVar[str] = "Added noise"
+    skips: ClassVar[bool] = True
     fixed: ClassVar[str] = "range, levels and groups"
 
     def heading(self, plan: Plan) -> str:
@@ -159,9 +160,30 @@ class AddedNoise(NoiseOnSums):
 
     def besides(self, request: Request) -> tuple[Assumption, ...]:
         table = self.sums(request)
+        skipped = (Assumption(SKIPPED, Provenance.ENFORCED),) if table.skips else ()
         if table.moves_between_cells:
-            return (Assumption(PRIVATE_GROUPS, Provenance.PROVED),)
-        return (Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if table.sizes is not None else ()
+            return (Assumption(PRIVATE_GROUPS, Provenance.PROVED), *skipped)
+        return (*((Assumption(PUBLIC_GROUPS, Provenance.DECLARED),) if table.sizes is not None else ()), *skipped)
+
+    def missing_of(self, plan: Plan, stages: Mapping[str, Any]) -> NoisyCount | None:
+        if not plan.model.skips or not stages:
+            return None
+        from .intervals import missing_cells  # which only intervals need
+
+        return missing_cells(plan, stages)
+
+    def known_of(self, plan: Plan, stages: Mapping[str, Any]) -> list[NoisyCount]:
+        """Return the noisy number of known cells in each group, of a table that skips missing ones."""
+        from .intervals import known_cells  # which only a description needs
+
+        return known_cells(plan, stages)
+
+    def without_estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array | None:
+        if not (plan.model.skips and plan.model.divides and stages):
+            return None
+        from .intervals import too_few_known  # which only intervals need
+
+        return too_few_known(plan, stages)
 
     def expected_noise(self, plan: Plan) -> float:
         return expected_noise(plan)
@@ -183,7 +205,12 @@ class AddedNoise(NoiseOnSums):
         from .intervals import cross_table
 
         found = cross_table(plan, published.stages or {})
-        return None if found is None else independence(found, plan.n, law_of(plan))
+        if found is None:
+            return None
+        known = (
+            max(round(float(found.sum())), 0) if plan.model.skips else plan.n
+        )  # which is private where missing cells are skipped
+        return independence(found, known, law_of(plan))
 
     def level_scores(self, plan: Plan, published: Published, place: int) -> Scores | None:
         """Return by what groups are compared in one level of several, against all others."""
@@ -218,7 +245,7 @@ class AddedNoise(NoiseOnSums):
 
     def noise_quantile(self, plan: Plan, level: float, terms: int = 1) -> float:
         """Return q with P(|Z| ≤ q) = ``level``, Z the noise of so many sums of weight 1 together."""
-        from .noise_law import law_of  # which only statements about the noise need
+        from onedraw.methods.noise_law import law_of  # which only statements about the noise need
 
         return law_of(plan).quantile(level, [1.0] * terms, 0.0)
 
@@ -227,14 +254,17 @@ class AddedNoise(NoiseOnSums):
         return Expectation(math.hypot(added, sampling), sampling, 0.0)
 
     def target(self, plan: Plan, summary: Summary) -> NoiseTarget:
-        weights = plan.model.weights(str(self.law)) * plan.model.cells
+        table, law = plan.model, str(self.law)
+        weights = (*(table.weights(law) * table.cells), *([1] * table.apart))
         return NoiseTarget(tuple(weight * value for weight, value in zip(weights, summary.total, strict=True)), plan)
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
-        return {"noisy sums": plan.model.cells * plan.model.block}
+        return {"noisy sums": plan.model.cells * plan.model.block + plan.model.apart}
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
-        return plan.model.estimate(noisy_sums(plan, stages), plan.n)
+        if not plan.model.skips:
+            return plan.model.estimate(noisy_sums(plan, stages), plan.n)
+        return plan.model.estimate(noisy_sums(plan, stages), plan.n, noisy_apart(plan, stages))
 
     def audit_case(self, plan: Plan) -> Case | None:
         from .audit import noise_case
@@ -273,8 +303,13 @@ def whole_numbers(stages: Mapping[str, Any], stage: str = "noisy sums") -> Any:
 def noisy_sums(plan: Plan, stages: Mapping[str, Any]) -> Any:
     """(groups, block): what was published, the weights divided out."""
     table, law = plan.model, plan.mechanism.law
-    published = whole_numbers(stages).reshape(table.cells, table.block)
+    published = whole_numbers(stages)[: table.cells * table.block].reshape(table.cells, table.block)
     return published / np.array(table.weights(law), dtype=np.float64)
+
+
+def noisy_apart(plan: Plan, stages: Mapping[str, Any]) -> float:
+    """The noisy number of missing cells that is one for all groups; 0 where there is none."""
+    return float(whole_numbers(stages)[-1]) if plan.model.apart else 0.0
 
 
 def noise_deviation(plan: Plan) -> float:
@@ -347,5 +382,8 @@ NOISE = "noise is drawn by OpenDP, exactly, on the operating system's entropy"
 PRIVATE_GROUPS = (
     "who belongs to which group is private: a replaced record may leave one cell and enter another, and the noise "
     "covers both; the numbers of records in the groups are released, not assumed"
+)
+SKIPPED = (
+    "a record with a missing cell adds nothing but itself to the number of missing cells, which is released with noise"
 )
 PUBLIC_GROUPS = "who belongs to which group, and how many, is public: each group is a data set of its own"

@@ -73,7 +73,7 @@ class CenteredSums(Sampler):
     def exactness(self, plan: Plan) -> privacy.Exact:
         """Exact, on whole numbers; refused unless OpenDP's maps give what the two stages promise."""
         sizes, numbers, k = plan.mechanism.stage_sizes(plan), plan.parameters, plan.request.records_per_person
-        for stage, reach in plan.mechanism.reaches.items():
+        for stage, reach in plan.mechanism.reaches(plan).items():
             noise = measurement("laplace", sizes[stage], numbers[f"{stage}_scale"])
             noise.check(plan.guarantee.promise, float(k * reach), epsilon=numbers[f"{stage}_epsilon"])
         return privacy.Exact()

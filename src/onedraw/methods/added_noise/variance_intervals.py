@@ -73,7 +73,8 @@ class _SquareTest:
         fourth = NEAR**2 * min(max(group.fourth, 0.0), 1.0) + (1.0 - NEAR**2) * min(max(group.far, 0.0), 1.0)
         sampling = group.farthest * math.sqrt(max(fourth - z * z, 0.0) / group.records)
         noise = self.law.deviation(self._factors(square_noise(1.0)))
-        privacy = group.farthest * math.hypot(noise, MEAN_ERROR * group.mean_scale**2 / group.farthest)
+        of_count = z * group.count_error
+        privacy = group.farthest * math.hypot(noise, MEAN_ERROR * group.mean_scale**2 / group.farthest, of_count)
         return group.variance(low, least=True), group.variance(high), sampling, privacy
 
     def upper_chance(self, square: float) -> float:
@@ -113,7 +114,8 @@ class _SquareTest:
         counts, masses = binomial(int(n), far) if far > 0.0 else (np.zeros(1), np.ones(1))
         means = (counts * (NEAR + weight * (1.0 - NEAR)) + (n - counts) * NEAR * rest) / n
         of_mean = MEAN_ERROR * group.mean_scale**2 / group.farthest
-        error = math.hypot(NEAR * math.sqrt(max(spread, 0.0) * (1.0 - far) / n), of_mean)
+        of_count = published * group.count_error
+        error = math.hypot(NEAR * math.sqrt(max(spread, 0.0) * (1.0 - far) / n), of_mean, of_count)
         apart = means - published if below else published - means
         return float(masses @ self.law.beyond(apart, self._factors(square_noise(weight)), error))
 

@@ -12,13 +12,14 @@ in each column, for the record's level and for all others. So a category of many
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onedraw.arrays import Array, Integers
+from onedraw.methods.noisy_moments import known_records
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.sums.exact_sums import share_bits
 
@@ -54,6 +55,8 @@ class Problem:
     sizes: ClippedNumbers
     records: int = 1
     """Of one person."""
+    rows: int | None = None
+    """The public number of records, where ``n`` is the noisy number of those with all cells: the others contribute nothing."""
 
     pure = False
 
@@ -69,9 +72,20 @@ class Problem:
         object.__setattr__(self, "places", places)
 
     @property
+    def all_rows(self) -> int:
+        """Return the public number of records, by which the lattice of sums is chosen."""
+        return self.n if self.rows is None else self.rows
+
+    def with_known(self, count: Array | None) -> Problem:
+        """Return the problem about so many records as the published number of complete ones says; itself if all contribute."""
+        if count is None or self.rows is not None:
+            return self
+        return replace(self, n=known_records(count, self.n, self.sizes.known_noise), rows=self.n)
+
+    @property
     def lattice(self) -> Lattice:
         """Return the lattice on which a record's gradient takes at most 2^m steps, m = `share_bits`."""
-        bits = share_bits(self.n) - math.ceil(math.log2(self.sizes.slope_bound))
+        bits = share_bits(self.all_rows) - math.ceil(math.log2(self.sizes.slope_bound))
         return Lattice(2.0 ** (bits // 2), 2.0 ** (bits - bits // 2))
 
     @property

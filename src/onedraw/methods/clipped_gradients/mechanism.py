@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from onedraw.arrays import Array
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.methods.base import Mechanism
-from onedraw.methods.fits import layout_of
+from onedraw.methods.fits import COMPLETE, CompleteCases, layout_of
 from onedraw.methods.stages import Categories, check_lattice, largest_total, stage_ratios, together
 from onedraw.models.sums import exact_sums
 from onedraw.plans import Plan, Request, fixed_in_advance
@@ -42,7 +41,7 @@ NO_SLOPES = (
 
 
 @dataclass(frozen=True)
-class ClippedGradients(Mechanism):
+class ClippedGradients(CompleteCases):
     """Estimate a predictor of classes, counts or numbers; its coefficients are biased and have no intervals.
 
     Parameters
@@ -97,7 +96,8 @@ class ClippedGradients(Mechanism):
                 "Clipped gradients publish one estimate, and several under one budget would each be worse. Leave out draws."
             )
         sensitivity = response.sensitivity
-        return Setting(layout, response.kind, response.outputs, sensitivity, request.n, request.records_per_person)
+        people, skips = request.records_per_person, request.model.skips
+        return Setting(layout, response.kind, response.outputs, sensitivity, request.n, people, skips)
 
     def _plan(
         self, request: Request, setting: Setting, numbers: ClippedNumbers, stated: dict[str, float] | None = None
@@ -115,6 +115,7 @@ class ClippedGradients(Mechanism):
             f"{numbers.intercept_bound:.6g}, in each of {numbers.count} steps",
             exact_sums.in_words(request.n),
             *(["a record has at most one level of a category"] if self.categories else []),
+            *([COMPLETE] if setting.skips else []),
         ]
         enforced = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
         theorem = (
@@ -139,10 +140,12 @@ class ClippedGradients(Mechanism):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         setting, numbers = self.problem_setting(plan.request), plan.parameters
         sizes = {
-            "level": setting.outputs, "square": 1, "mean": setting.layout.columns, "spread": setting.columns,
+            "known": 1, "level": setting.outputs, "square": 1, "mean": setting.layout.columns, "spread": setting.columns,
             "slopes": setting.slopes, "intercepts": setting.outputs, "center": 1, "temperature": TEMPERATURES,
         }  # fmt: skip
-        left_out = {name for name in ("square", "mean", "spread", "center") if not numbers.get(f"{name}_noise")}
+        left_out = {
+            name for name in ("known", "square", "mean", "spread", "center") if not numbers.get(f"{name}_noise")
+        }
         return {name: size for name, size in sizes.items() if name not in left_out}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> ClippedResult:

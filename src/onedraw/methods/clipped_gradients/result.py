@@ -17,7 +17,7 @@ from onedraw.arrays import Array
 from .coordinates import Coordinates, Problem, coefficients_of_encoded_rows, coordinates_of
 from .temperature import FIRST_CAUTION, Line, choose_temperature, line_of, score_deviation, temperatures_for
 
-PARTS = ("level", "square", "mean", "spread", "slopes", "intercepts", "center", "temperature")
+PARTS = ("known", "level", "square", "mean", "spread", "slopes", "intercepts", "center", "temperature")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,8 @@ class Published:
     center: Array | None
     """In units of the scores' standard deviation."""
     temperature: Array
+    known: Array | None = None
+    """The number of records with all cells, where the others contribute nothing; means are then over that many."""
 
     def to_dict(self) -> dict[str, list[float]]:
         found = {name: getattr(self, name) for name in PARTS}
@@ -67,6 +69,9 @@ class ClippedResult:
 
     problem: Problem
     published: Published
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "problem", self.problem.with_known(self.published.known))
 
     @cached_property
     def start(self) -> Start:

@@ -5,7 +5,7 @@ The records are read through exact sums alone. How many passes are made is publi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,7 @@ from numpy.random import Generator
 from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.data.sums import check_room
-from onedraw.methods.noisy_moments import MEAN_STEPS
+from onedraw.methods.noisy_moments import MEAN_STEPS, count_known
 from onedraw.models.sums.exact_sums import SummedTarget, vector_steps
 from onedraw.plans import Plan
 from onedraw.samplers.noise import GaussianSampler, Noise
@@ -84,7 +84,7 @@ class ClippedSteps(GaussianSampler):
 def passes_of(problem: Problem) -> int:
     """Return the passes over the records: codes, level, squares, mean, deviations, steps, mean score and temperature."""
     sizes = problem.sizes
-    noises = sizes.square_noise, sizes.mean_noise, sizes.spread_noise, sizes.center_noise
+    noises = sizes.known_noise, sizes.square_noise, sizes.mean_noise, sizes.spread_noise, sizes.center_noise
     return 3 + sum(noise > 0.0 for noise in noises) + sizes.count
 
 
@@ -92,7 +92,7 @@ def _bounds(problem: Problem, unit: float) -> tuple[float, float, float, float, 
     """Return how gradients are shortened and on which lattice, as `Gradients` takes it."""
     sizes, lattice = problem.sizes, problem.lattice
     residual = sizes.intercept_bound
-    fine = vector_steps(residual, problem.n)
+    fine = vector_steps(residual, problem.all_rows)
     return sizes.slope_bound * lattice.row, lattice.residual, unit, residual, fine
 
 
@@ -102,11 +102,15 @@ class Stages:
 
     target: ClippedTarget
     noise: Noise
+    problem: Problem = field(init=False)
+    """With the published number of records that contribute."""
 
     def run(self) -> Published:
         """Return everything that is published."""
-        problem, sizes = self.target.problem, self.target.problem.sizes
-        records, n = self.target.records, self.target.problem.n
+        records = self.target.records
+        known = count_known(records.sum, self.noise, self.target.problem.sizes.known_noise)
+        self.problem = problem = self.target.problem.with_known(known)
+        sizes, n = problem.sizes, problem.n
         summed = records.sum(Levels(problem.response), MEAN_STEPS)
         level = self.noise.vector(summed, MEAN_STEPS, sizes.level_noise) / n
         square = None
@@ -124,14 +128,16 @@ class Stages:
             return self._gradient(rows, where, start, slopes, intercepts)
 
         path = descend(problem, start.scores, start.unit, gradient)
-        published = Published(level, square, mean, spread, path.slopes.ravel(), path.intercepts, None, np.zeros(0))
+        published = Published(
+            level, square, mean, spread, path.slopes.ravel(), path.intercepts, None, np.zeros(0), known
+        )
         if sizes.center_noise:
             published = replace(published, center=self._center(rows, ClippedResult(problem, published)))
         return replace(published, temperature=self._derivatives(rows, ClippedResult(problem, published)))
 
     def _scales(self, records: Any) -> tuple[Array | None, Array | None]:
         """Return the noisy means of columns and of their deviations; None for what the plan leaves out."""
-        problem, sizes = self.target.problem, self.target.problem.sizes
+        problem, sizes = self.problem, self.problem.sizes
         if not sizes.mean_noise:
             return None, None
         sums = columns_of(problem, records.sum(Columns(problem.codes), MEAN_STEPS))
@@ -143,14 +149,14 @@ class Stages:
 
     def _weights(self, where: Coordinates, slopes: Array) -> tuple[Array, Array]:
         """Return slopes as sums take them: of the integers of numbers, and by code."""
-        problem = self.target.problem
+        problem = self.problem
         return slopes[problem.places] / problem.lattice.row, code_table(problem, where, slopes)
 
     def _gradient(
         self, rows: Any, where: Coordinates, start: Start, slopes: Array, intercepts: Array
     ) -> tuple[Array, Array]:
         """Return the noisy sums of clipped gradients of slopes and of intercepts."""
-        problem, sizes = self.target.problem, self.target.problem.sizes
+        problem, sizes = self.problem, self.problem.sizes
         bounds = _bounds(problem, start.unit)
         summed = rows.sum(Gradients(problem.response), *bounds, *self._weights(where, slopes), intercepts)
         outputs, numbers = problem.response.outputs, len(problem.places)
@@ -163,8 +169,8 @@ class Stages:
 
     def _center(self, rows: Any, found: ClippedResult) -> Array:
         """Return the noisy mean score, in units of the scores' standard deviation."""
-        problem, sizes = self.target.problem, self.target.problem.sizes
-        fine = vector_steps(sizes.center_bound, problem.n)
+        problem, sizes = self.problem, self.problem.sizes
+        fine = vector_steps(sizes.center_bound, problem.all_rows)
         public = sizes.center_bound, fine, found.deviation
         moved = found.published.intercepts - found.start.scores
         summed = rows.sum(Scores(problem.response), *public, *self._weights(found.where, found.slopes), moved)
@@ -172,9 +178,9 @@ class Stages:
 
     def _derivatives(self, rows: Any, found: ClippedResult) -> Array:
         """Return the noisy derivative in the temperature at 0, and its increases."""
-        problem, sizes = self.target.problem, self.target.problem.sizes
+        problem, sizes = self.problem, self.problem.sizes
         bound = sizes.temperature_bound
-        fine = vector_steps(bound, problem.n)
+        fine = vector_steps(bound, problem.all_rows)
         public = bound, fine, found.start.unit * found.deviation, found.temperatures
         weights = self._weights(found.where, found.slopes)
         summed = rows.sum(Derivatives(problem.response), *public, *weights, found.line.level, found.line.shift)

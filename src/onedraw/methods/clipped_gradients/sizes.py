@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Self
 
+from onedraw.methods.noisy_moments import KNOWN_SHARE
 from onedraw.methods.stages import ROOT_TWO, Numbers, Spending, Stage
 from onedraw.models.moments.measured import Layout, MomentColumns
 
@@ -121,7 +122,7 @@ CAUTION = 1.0
 of the noise leaves them a gain. What this costs and saves: proof.md."""
 
 
-ADDED = ("square_noise", "center_bound", "center_noise", "caution")
+ADDED = ("square_noise", "center_bound", "center_noise", "caution", "known_noise")
 """Numbers that plans did not always have."""
 
 
@@ -143,6 +144,8 @@ class Setting:
     n: int
     records: int
     """Of one person."""
+    skips: bool = False
+    """Whether records with a missing cell contribute nothing."""
 
     columns: int = field(init=False, repr=False, compare=False)
     """Columns whose mean deviation is measured: numbers in [-1, 1], or all of a ball."""
@@ -160,6 +163,8 @@ class Setting:
     def sensitivity(self) -> Sensitivity:
         """Return how far replacing a record moves the sums of columns and of their deviations."""
         spread = 2.0 if self.layout.ball is not None else math.sqrt(self.columns)
+        if self.skips:  # a record's whole deviations come or go, and the center may lie outside the ball
+            spread = max(spread, math.sqrt(self.columns))
         return Sensitivity(MomentColumns(self.layout).spread, spread)
 
     @property
@@ -197,6 +202,12 @@ class ClippedNumbers(Numbers):
     center_noise: float = 0.0
     caution: float = 0.0
     """0 in plans of the first kind: their temperature leaves intercepts as the steps found them (temperature.py)."""
+    known_noise: float = 0.0
+    """Of the number of records with all cells, where the others contribute nothing."""
+
+    def to_dict(self) -> dict[str, float]:
+        found = super().to_dict()
+        return found if self.known_noise else {name: value for name, value in found.items() if name != "known_noise"}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, float], what: str) -> Self:
@@ -228,7 +239,8 @@ def numbers_for(setting: Setting, mu: float) -> ClippedNumbers:
     informed = n * mu / k
     level, temperature = level_share(setting, mu / k), temperature_share(setting)
     square = SQUARE_PART * level if setting.kind == "count" else 0.0
-    left = 1.0 - level - square - temperature
+    known = KNOWN_SHARE if setting.skips else 0.0
+    left = 1.0 - level - square - temperature - known
     mean_noise, spread_noise = _scale_noises(setting, spending, SCALES_SHARE * left)
     center = CENTER_SHARE if setting.is_centered_last and not mean_noise else 0.0
     steps = left - (SCALES_SHARE * left if mean_noise else 0.0) - center
@@ -244,6 +256,7 @@ def numbers_for(setting: Setting, mu: float) -> ClippedNumbers:
         derivative, spending.noise(temperature, k * temperature_sensitivity(derivative)), time,
         spending.noise(square, k * 1.0) if square else 0.0,
         longest, spending.noise(center, 2.0 * k * longest) if center else 0.0, CAUTION,
+        spending.noise(known, float(k)) if known else 0.0,
     )  # fmt: skip
 
 
@@ -325,6 +338,7 @@ def stages_of(setting: Setting, numbers: ClippedNumbers) -> list[Stage]:
     """Return every noised sum, once for each time it is published, with what one record can move it by."""
     sensitivity, derivative, outputs = setting.sensitivity, numbers.temperature_bound, setting.outputs
     found = [
+        Stage(1.0, numbers.known_noise, 1, columns=True),
         Stage(setting.level_sensitivity, numbers.level_noise, outputs, columns=True),
         Stage(1.0, numbers.square_noise, 1, columns=True),
         Stage(sensitivity.mean, numbers.mean_noise, setting.layout.columns, columns=True),

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special
 
 from onedraw.arrays import Array, Mask
+from onedraw.methods.noisy_moments import known_records
 from onedraw.methods.stages import LARGEST_MEAN_NOISE, MEAN_SHARE
 from onedraw.models.moments.measured import Layout, MomentColumns
 from onedraw.models.priors import Gaussian
@@ -67,6 +68,8 @@ class StepsProblem:
     """Encoded columns whose coefficients are of interest: the steps' noise is smaller along them (effects.py)."""
     prior: Gaussian | None = None
     """On the coefficients of encoded rows, in the response's unit, if it is to count."""
+    rows: int | None = None
+    """The public number of records, where ``n`` is the noisy number of those with all cells: the others contribute nothing."""
 
     pure = False
 
@@ -116,6 +119,17 @@ class StepsProblem:
             return 0.0
         moments = sizes.moments_noise / (math.sqrt(2.0) * sizes.moment_radius**2)  # over what one record can move
         return float(self.moment_columns.spread * moments / math.sqrt(MEAN_SHARE) / (self.n * LARGEST_MEAN_NOISE))
+
+    @property
+    def all_rows(self) -> int:
+        """Return the public number of records, by which the lattice of sums is chosen."""
+        return self.n if self.rows is None else self.rows
+
+    def with_known(self, count: Array | None) -> StepsProblem:
+        """Return the problem about so many records as the published number of complete ones says; itself if all contribute."""
+        if count is None:
+            return self
+        return replace(self, n=known_records(count, self.all_rows, self.sizes.known_noise), rows=self.all_rows)
 
     def with_bound(self, counts: Array | None) -> StepsProblem:
         """Return the problem with the bound of scores that published counts of long ones choose."""

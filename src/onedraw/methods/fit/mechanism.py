@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget, WrongCall
-from onedraw.methods.fits import FitMechanism, layout_of
+from onedraw.methods.fits import COMPLETE, FitMechanism, layout_of
 from onedraw.methods.stages import Categories, check_lattice, largest_total, stage_ratios, together
 from onedraw.models import OrdinaryLeastSquares
 from onedraw.models.sums import exact_sums
@@ -87,6 +87,7 @@ class AveragedSteps(FitMechanism):
     """
 
     title: ClassVar[str] = "averaged steps"
+    skips: ClassVar[bool] = True
     interval_words: ClassVar[str] = (
         "They are computed from what the release itself measured, and are about the coefficients named above, whether or not the "
         "model holds."
@@ -162,7 +163,8 @@ class AveragedSteps(FitMechanism):
                 "effects are for least squares, maximum likelihood of two classes or counts, and quantiles: how far rows are shortened "
                 "would depend on them elsewhere. Leave out effects."
             )
-        return Setting(layout, score, request.n, request.records_per_person, self.persons)
+        skips = request.model.skips
+        return Setting(layout, score, request.n, request.records_per_person, self.persons, skips)
 
     def _plan(
         self, request: Request, setting: Setting, numbers: StepNumbers, parameters: dict[str, float] | None = None
@@ -180,6 +182,8 @@ class AveragedSteps(FitMechanism):
                 f"a person's scores are added up and shortened to {numbers.covariance_radius:.6g} before they are squared"
             )
         enforced = [Assumption(claim, Provenance.ENFORCED) for claim in claims]
+        if setting.skips:
+            enforced.append(Assumption(COMPLETE, Provenance.ENFORCED))
         if request.records_per_person > 1 and not self.persons:
             enforced.append(Assumption(INDEPENDENT, Provenance.DECLARED))
         theorem = "averaged steps: Gaussian noise on sums of bounded norm, each adaptive on those before (methods/fit/proof.md)"
@@ -204,11 +208,11 @@ class AveragedSteps(FitMechanism):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         setting, numbers = self.setting(plan.request), self.problem(plan).numbers
         sizes = {
-            "level": setting.score.level_size, "mean": setting.columns.count, "moments": setting.columns.entries, "design": setting.columns.entries,
+            "known": 1, "level": setting.score.level_size, "mean": setting.columns.count, "moments": setting.columns.entries, "design": setting.columns.entries,
             "tail": TAIL_COUNTS, "early": setting.size, "step": setting.size, "count": 1,
             "information": setting.triangle, "covariance": setting.triangle,
         }  # fmt: skip
-        return {name: size for name, size in sizes.items() if numbers[f"{name}_noise"]}
+        return {name: size for name, size in sizes.items() if numbers.get(f"{name}_noise")}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> StepsResult:
         """Return the estimate with its errors, for encoded rows."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from onedraw.arrays import Array
 
-PARTS = ("level", "mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
+PARTS = ("known", "level", "mean", "moments", "design", "tail", "early", "step", "count", "information", "covariance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,8 @@ class StepsPublished:
     count: Array | None
     information: Array | None
     covariance: Array | None
+    known: Array | None = None
+    """The number of records with all cells, where the others contribute nothing."""
 
     def to_dict(self) -> dict[str, list[float]]:
         found = {name: getattr(self, name) for name in PARTS}

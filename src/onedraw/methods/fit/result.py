@@ -87,7 +87,7 @@ class StepsResult(NormalEstimates):
     @classmethod
     def of(cls, problem: StepsProblem, published: StepsPublished) -> StepsResult:
         """Return the result for encoded rows, responses in their declared unit."""
-        problem = problem.with_bound(published.tail)
+        problem = problem.with_known(published.known).with_bound(published.tail)
         where = where_of(problem, _first(problem, published), published.design)
         return cls(problem, published, where, *encoded_map(problem, where))
 

@@ -16,7 +16,7 @@ from onedraw import privacy
 from onedraw.arrays import Array
 from onedraw.data.person_sums import ByPerson, passes_by_person, sum_by_person
 from onedraw.data.sums import check_room
-from onedraw.methods.noisy_moments import MEAN_STEPS, measure_mean, measure_moments
+from onedraw.methods.noisy_moments import MEAN_STEPS, count_known, measure_mean, measure_moments
 from onedraw.models.moments.measured import SecondMoments
 from onedraw.models.sums.exact_sums import MOST_NUMPY_VALUES, SummedTarget, gram_steps, vector_steps
 from onedraw.plans import Plan
@@ -97,7 +97,7 @@ class FitBySteps(GaussianSampler):
 
     def adds_in_numpy(self, plan: Plan) -> bool:
         """Return whether the records are few enough for NumPy."""
-        return plan.n * plan.mechanism.problem(plan).layout.width <= MOST_NUMPY_VALUES
+        return bool(plan.n * plan.mechanism.problem(plan).layout.width <= MOST_NUMPY_VALUES)
 
     def run(self, target: StepsTarget, randomness: Generator, *, size: int = 1) -> Sample:
         published = Stages(target, Noise(randomness, pure=False)).run()
@@ -110,7 +110,7 @@ def passes_of(problem: StepsProblem) -> int:
     """Return the passes over the records that a fit takes."""
     sizes = problem.sizes
     noises = (
-        sizes.level_noise, sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
+        sizes.known_noise, sizes.level_noise, sizes.mean_noise, sizes.moments_noise, sizes.design_noise,
         sizes.count_noise, sizes.information_noise, sizes.covariance_noise,
     )  # fmt: skip
     by_person = passes_by_person(problem.n, problem.size) - 1 if problem.persons and sizes.covariance_noise else 0
@@ -127,18 +127,20 @@ class Stages:
 
     def run(self) -> StepsPublished:
         """Return everything that is published."""
-        problem, score = self.target.problem, self.target.problem.score
-        sizes, records = problem.sizes, self.target.records
+        records = self.target.records
+        known = count_known(records.sum, self.noise, self.target.problem.sizes.known_noise)
+        problem = self.target.problem.with_known(known)
+        score, sizes = problem.score, problem.sizes
         columns, level = problem.moment_columns, None
         if sizes.level_noise:
             summed = records.sum(ClassShares(score.level_size) if score.level_size > 1 else ResponseSum(), MEAN_STEPS)
             level = self.noise.vector(summed, MEAN_STEPS, sizes.level_noise) / problem.n
         mean = measure_mean(records.sum, problem.n, columns, sizes.mean_noise, self.noise)
         centre = centre_of(problem, mean, level)
-        moments = measure_moments(records.sum, problem.n, columns, centre, problem.numbers, self.noise)
+        moments = measure_moments(records.sum, problem.all_rows, columns, centre, problem.numbers, self.noise)
         first, design = first_of(problem, centre, moments, level), None
         if sizes.design_noise:
-            steps = gram_steps(sizes.design_radius**2, problem.n)
+            steps = gram_steps(sizes.design_radius**2, problem.all_rows)
             public = (first.mean[: columns.layout.columns], first.root, first.slopes, first.centre, first.unit)
             summed = records.sum(DesignMoments(problem.layout, columns.response), steps, *public, sizes.design_radius)
             design = self.noise.triangle(summed, steps**2, sizes.design_noise)
@@ -170,7 +172,9 @@ class Stages:
                 sizes.information_noise,
             )
         covariance = self._covariance(path.step, sizes) if sizes.covariance_noise else None
-        return StepsPublished(level, mean, moments, design, tail, path.early, path.step, count, information, covariance)
+        return StepsPublished(
+            level, mean, moments, design, tail, path.early, path.step, count, information, covariance, known
+        )
 
     def _tail(self) -> Array:
         """Return the noisy counts of long scores at the start that choose the bound."""
@@ -188,7 +192,7 @@ class Stages:
         """Return the noisy number of scores that are longer than the bound."""
         problem, where = self.target.problem, self._where
         assert where is not None
-        fine = vector_steps(1.0, problem.n)
+        fine = vector_steps(1.0, problem.all_rows)
         summed = self._stretched.sum(
             LongScores(problem.score), fine, bound, self._in_stretched(theta), where.score_scale
         )
@@ -203,7 +207,7 @@ class Stages:
     def _gradient(self, theta: Array, bound: float, noise: float) -> Array:
         problem, where = self.target.problem, self._where
         assert where is not None
-        fine = vector_steps(bound, problem.n)
+        fine = vector_steps(bound, problem.all_rows)
         summed = self._stretched.sum(
             ClippedScores(problem.score), fine, bound, self._in_stretched(theta), where.score_scale
         )
@@ -222,7 +226,7 @@ class Stages:
     def _matrix(self, statistic: Any, theta: Array, radius: float, bound: float, noise: float) -> Array:
         where = self._where
         assert where is not None
-        steps = gram_steps(radius**2, self.target.problem.n)
+        steps = gram_steps(radius**2, self.target.problem.all_rows)
         summed = self._rows.sum(statistic, steps, radius, theta, where.score_scale, bound, self._matrix_of_stretch)
         return self.noise.triangle(summed, steps**2, noise)
 
@@ -233,7 +237,7 @@ class Stages:
         if not problem.persons:
             return self._matrix(ScoreCovariance(problem.score), theta, radius, sizes.step_bound, noise)
         assert where is not None
-        fine, steps = vector_steps(sizes.step_bound, problem.n), gram_steps(radius**2, problem.n)
+        fine, steps = vector_steps(sizes.step_bound, problem.all_rows), gram_steps(radius**2, problem.all_rows)
         public = (fine, sizes.step_bound, theta, where.score_scale, self._matrix_of_stretch)
         scores = ByPerson(RecordScores(problem.score), public, problem.size)
         summed = sum_by_person(self._rows, self.target.owners, scores, PersonCovariance(), steps, radius, fine)

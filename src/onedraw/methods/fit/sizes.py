@@ -31,6 +31,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
+from onedraw.methods.noisy_moments import KNOWN_SHARE
 from onedraw.methods.stages import MomentsStage, Spending, Stage, apart, stage_before
 from onedraw.models.moments.measured import Layout, MomentColumns
 
@@ -77,6 +78,10 @@ PERSON_NOISE = 0.1
 """A person's scores may be so long that their covariance's noise is √k times this share of that of independent records."""
 
 
+ADDED = ("level_noise", "known_noise")
+"""Numbers that plans did not always have."""
+
+
 @dataclass(frozen=True)
 class StepNumbers(MomentsStage):
     """Everything that runs, by name. Noises are standard deviations; 0 leaves a stage out.
@@ -98,6 +103,8 @@ class StepNumbers(MomentsStage):
     information_radius: float = 0.0
     covariance_noise: float = 0.0
     covariance_radius: float = 0.0
+    known_noise: float = 0.0
+    """Of the number of records with all cells, where the others contribute nothing."""
 
     @property
     def complete(self) -> bool:
@@ -110,12 +117,16 @@ class StepNumbers(MomentsStage):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, float], what: str) -> Self:
-        """Return the stored numbers; plans from before the level was measured alone have none for it."""
-        return super().from_dict({"level_noise": 0.0, **stored}, what)
+        """Return the stored numbers; plans from before the level was measured alone, or records were counted, have none for it."""
+        return super().from_dict({**dict.fromkeys(ADDED, 0.0), **stored}, what)
 
     def named_as(self, stored: Mapping[str, float]) -> dict[str, float]:
         """Return the numbers by name, those that plans did not always have only if they are stored: digests stay as they were."""
-        return {name: value for name, value in self.to_dict().items() if name in stored or name != "level_noise"}
+        return {name: value for name, value in self.to_dict().items() if name in stored or name not in ADDED}
+
+    def to_dict(self) -> dict[str, float]:
+        found = super().to_dict()
+        return found if self.known_noise else {name: value for name, value in found.items() if name != "known_noise"}
 
     def at(self, factor: float) -> Self:
         """Return the numbers with scores shortened to this share of their longest bound.
@@ -143,6 +154,8 @@ class Setting:
     """Of one person."""
     persons: bool = False
     """Whether scores are added up by person before they are squared."""
+    skips: bool = False
+    """Whether records with a missing cell contribute nothing."""
 
     columns: MomentColumns = field(init=False, repr=False, compare=False)
     size: int = field(init=False, repr=False, compare=False)
@@ -173,7 +186,8 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
     information, covariance, count = kind.information_share, COVARIANCE_SHARE, kind.count_share
     if setting.score.of_classes and setting.size > LARGEST_MATRIX:
         information = covariance = 0.0
-    steps = 1.0 - moments - design - EARLY_SHARE - information - covariance - count - level
+    known = KNOWN_SHARE if setting.skips else 0.0
+    steps = 1.0 - moments - design - EARLY_SHARE - information - covariance - count - level - known
     longest = beta(setting, mu * math.sqrt(steps))
     tail = TAIL_SHARE if longest >= kind.least_searched and not setting.score.fixed else 0.0
     steps -= tail
@@ -196,6 +210,7 @@ def numbers_for(setting: Setting, mu: float) -> StepNumbers:
         math.sqrt(information_square),
         spending.noise(covariance, together * apart(covariance_square, pure=False)) if covariance else 0.0,
         math.sqrt(covariance_square),
+        spending.noise(known, float(k)) if known else 0.0,
     )  # fmt: skip
 
 
@@ -285,7 +300,8 @@ def stages_of(setting: Setting, numbers: StepNumbers) -> list[Stage]:
     """
     score, p = setting.score, setting.size
     level = Stage(score.level_reach, numbers.level_noise, score.level_size, columns=True)
-    found = [level] if numbers.level_noise else []
+    found = [Stage(1.0, numbers.known_noise, 1, columns=True)] if numbers.known_noise else []
+    found += [level] if numbers.level_noise else []
     found += numbers.stages(setting.columns, pure=False)
     if numbers.design_noise:
         square = numbers.design_radius**2

@@ -233,7 +233,7 @@ class RecordScores(_AtCoefficients):
         self, z: Any, y: Any, weight: Any, steps: Any, radius: Any, theta: Any, score_scale: Any, stretch: Any = None
     ) -> Any:
         scores = self._scores(z, y, theta, score_scale, radius, stretch)
-        return (jnp.trunc(cut(scores, radius, axis=0) * steps),)
+        return (jnp.trunc(cut(scores, radius, axis=0) * steps) * weight,)
 
 
 @dataclass(frozen=True)

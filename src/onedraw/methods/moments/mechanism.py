@@ -15,15 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import special
 
 from onedraw.errors import PromiseRefused, UnsupportedBudget
-from onedraw.methods.base import Mechanism
 from onedraw.methods.calibration import MARGIN
+from onedraw.methods.fits import COMPLETE, CompleteCases
 from onedraw.methods.intervals import Interval, Published
+from onedraw.methods.noisy_moments import KNOWN_SHARE
 from onedraw.methods.stages import MARGIN as WHOLE_MARGIN
 from onedraw.methods.stages import (
     Categories,
@@ -64,6 +65,16 @@ class MomentsNumbers(Numbers):
     moments_radius: float
     fourth_noise: float
     fourth_radius: float
+    known_noise: float = 0.0
+    """Of the number of records with all cells, where the others contribute nothing."""
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, float], what: str) -> Self:
+        return super().from_dict({"known_noise": 0.0, **stored}, what)
+
+    def to_dict(self) -> dict[str, float]:
+        found = super().to_dict()
+        return found if self.known_noise else {name: value for name, value in found.items() if name != "known_noise"}
 
     @property
     def complete(self) -> bool:
@@ -75,7 +86,11 @@ class MomentsNumbers(Numbers):
         """Sensitivity over noise of what runs, for one record."""
         radii = ((self.moments_radius**2, self.moments_noise), (self.fourth_radius**2, self.fourth_noise))
         found = [Stage(apart(square, pure=pure), noise, columns.entries, square) for square, noise in radii]
-        return [stage for stage in (Stage(up(columns.spread), self.sums_noise, columns.powers), *found) if stage.noise]
+        first = (
+            Stage(1.0, self.known_noise, 1, columns=True),
+            Stage(up(columns.spread), self.sums_noise, columns.powers),
+        )
+        return [stage for stage in (*first, *found) if stage.noise]
 
     def promise(self, columns: MomentColumns, records: int, *, pure: bool) -> Promise:
         """Of a person's records; noise on whole numbers is booked as such."""
@@ -83,7 +98,7 @@ class MomentsNumbers(Numbers):
 
 
 @dataclass(frozen=True)
-class Moments(Mechanism):
+class Moments(CompleteCases):
     """Means, standard deviations and the correlation matrix of declared columns for one spend.
 
     ``categories`` are the (start, stop) of 0/1 columns that code one category: at most one of them is 1. ``pure``
@@ -115,7 +130,7 @@ class Moments(Mechanism):
             )
         spending = [Spending(total, pure) for pure, total in found.items()]
         best = spending[0] if len(spending) == 1 or no_larger(columns, *spending) else spending[1]
-        numbers = numbers_for(columns, best, request.n, request.records_per_person)
+        numbers = numbers_for(columns, best, request.n, request.records_per_person, skips=request.model.skips)
         return self._plan(request, columns, numbers, best.pure)
 
     def plan(self, request: Request, parameters: Mapping[str, float]) -> Plan:
@@ -150,12 +165,20 @@ class Moments(Mechanism):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         columns = self.columns(plan.request)
         moments = columns.entries if plan.parameters["moments_noise"] else 0
-        sizes = {"mean": columns.count, "squares": columns.numbers, "moments": moments, "fourth": columns.entries}
+        sizes = {
+            "known": int("known_noise" in plan.parameters),
+            "mean": columns.count,
+            "squares": columns.numbers,
+            "moments": moments,
+            "fourth": columns.entries,
+        }
         return {name: size for name, size in sizes.items() if size}
 
     def result(self, plan: Plan, stages: Mapping[str, Any]) -> MomentsResult:
         """All that follows from what was published, for encoded rows."""
-        return MomentsResult.of(self.problem(plan), stages).encoded
+        from .run import with_known  # which only what was published needs
+
+        return MomentsResult.of(with_known(self.problem(plan), stages), stages).encoded
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
         return self.result(plan, stages).values
@@ -183,6 +206,7 @@ class Moments(Mechanism):
             *fixed_in_advance(request, "the columns, their bounds"),
             Assumption("rows are clamped to their bounds and shortened to R and U", Provenance.ENFORCED),
             Assumption(exact_sums.in_words(request.n), Provenance.ENFORCED),
+            *([Assumption(COMPLETE, Provenance.ENFORCED)] if request.model.skips else []),
         )
         promise = numbers.promise(columns, request.records_per_person, pure=pure)
         return Plan.of(self, request, {**numbers.to_dict(), "pure": float(pure)}, promise, theorem, found)
@@ -204,7 +228,7 @@ def _total(request: Request, pure: bool) -> float | None:
     budget = request.exact_budget
     if not pure:
         mu = largest_total(lambda mu: GaussianDP(mu).implies(budget))
-        left = 0.0 if mu is None else mu - 2.0 * float(WHOLE_MARGIN)  # three stages' margins: at most √3 of one
+        left = 0.0 if mu is None else mu - 2.0 * float(WHOLE_MARGIN)  # four stages' margins: at most √4 of one
         return left if left > 0.0 else None
     return budget.allows(PureDP) * (1.0 - MARGIN) or None
 
@@ -214,9 +238,16 @@ def shares_of(columns: MomentColumns, *, pure: bool) -> tuple[float, float, floa
     return (constant.ALONE if columns.count == 1 else constant.SHARES)[pure]
 
 
-def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int) -> MomentsNumbers:
+PURE_KNOWN_SHARE = 0.1
+"""Of a pure ε, for the number of records with all cells: its noise falls with the share itself, not with its root (`KNOWN_SHARE`)."""
+
+
+def numbers_for(
+    columns: MomentColumns, spending: Spending, n: int, records: int, *, skips: bool = False
+) -> MomentsNumbers:
     """Noises and radii for a total, from public numbers alone."""
-    sums, moments, fourth = shares_of(columns, pure=spending.pure)
+    known = (PURE_KNOWN_SHARE if spending.pure else KNOWN_SHARE) if skips else 0.0
+    sums, moments, fourth = (share * (1.0 - known) for share in shares_of(columns, pure=spending.pure))
 
     def of(share: float, least: float, noise: float, *, correlations: bool) -> tuple[float, float]:
         """(noise, radius): the radius grows from ``least`` until the noise per record is ``noise``."""
@@ -233,6 +264,7 @@ def numbers_for(columns: MomentColumns, spending: Spending, n: int, records: int
         spending.noise(sums, records * columns.spread) * (1.0 + 1e-12),
         *of(moments, constant.REACH, constant.QUIET / math.sqrt(n), correlations=True),
         *of(fourth, constant.FOURTH_REACH, constant.FOURTH_NOISE, correlations=False),
+        spending.noise(known, float(records)) * (1.0 + 1e-12) if known else 0.0,
     )
 
 

@@ -244,6 +244,10 @@ def audit_cases() -> Mapping[str, Callable[[Promise], list[Case]]]:
 ATTAINED = "one record leaves a group for another: two numbers of records move by one"
 
 
+PART = "it is one part of a release, and draws show all parts together"
+"""Why the law of a part is compared with its own promise and its draws are not."""
+
+
 class GroupSelection(RankCase):
     """The first level of selections in two groups, one for each; its promise is its own part of the plan's.
 
@@ -251,6 +255,7 @@ class GroupSelection(RankCase):
     that was published before, the same for both data sets.
     """
 
+    without_draws = PART
     sizes = (4, 4)
 
     @property
@@ -280,6 +285,7 @@ class GroupSelection(RankCase):
 class GroupSizes(Case):
     """Noise on numbers of records: a record that changes its group moves two of them; the fault divides the noise."""
 
+    without_draws = PART
     noises = ("sizes_scale",)
 
     @property
@@ -308,7 +314,7 @@ def group_cases(budget: Promise) -> list[Case]:
         Pair(f"a record at {start} of one group is at {end} of the other",
              Grouped([*first, start, *second], ([0.0] * (len(first) + 1) + [1.0] * len(second),)),
              Grouped([*first, *second, end], ([0.0] * len(first) + [1.0] * (len(second) + 1),)))
-        for first, start, second, end in (([8.0] * 3, 8.0, [0.0] * 4, 0.0), ([0.0, 8.0, 8.0], 0.0, [0.0, 8.0], 8.0), ([4.0] * 3, 8.0, [3.0, 5.0], 0.0))
+        for first, start, second, end in (([8.0] * 3, 8.0, [0.0] * 4, 0.0), ([0.0, 8.0, 8.0], 0.0, [0.0, 0.0, 8.0, 8.0], 8.0), ([4.0] * 3, 8.0, [3.0, 3.0, 5.0, 5.0], 0.0))
     )  # fmt: skip
     reason = "all rank distances of both groups move by a half at once only if the records crowd at the ends"
     return [

@@ -2,11 +2,12 @@
 
 A record lies in one group, and groups are parts of one lattice: the places of a group follow those of the group before it. What
 `selection` selects from a part between two public cuts it selects here from every group. A record that leaves one group for
-another takes half a rank from each, so a level of selections has the range that it has for one column.
+another takes half a rank from each, so a level of selections has the range that it has for one column. One whose cell goes missing takes half a
+rank from one group.
 
 | stage | what is published | a replaced record moves it by |
 | --- | --- | --- |
-| sizes | the number of records of every group, with noise | 2 in L1, √2 in L2 |
+| sizes | the number of records of every group, and of missing cells that are skipped, with noise | 2 in L1, √2 in L2 |
 | quantiles | the quantiles of every group, level by level of the tree | range 2η a level |
 | signs | records below, at and above the middle of the groups' medians, with noise | 2 in L1, √2 in L2 |
 | ends | the width of every interval | range 2η for each of the quantiles |
@@ -26,9 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import special
 
-from onedraw.arrays import Integers
+from onedraw.arrays import Array, Integers
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.methods.base import Mechanism
+from onedraw.methods.base import Mechanism, NoisyCount
 from onedraw.methods.calibration import RANGE_MARGIN, check_selects, largest_range, whole_number
 from onedraw.methods.comparisons import Scores
 from onedraw.methods.expectation import Expectation
@@ -45,7 +46,7 @@ from onedraw.private import Private
 
 from . import selection
 from .intervals import why_no_ends
-from .mechanism import LARGEST_WIDTH, _flips, _largest_total, _weight, share_of_intervals
+from .mechanism import FEWEST_KNOWN, LARGEST_WIDTH, LEAST_KNOWN, _flips, _largest_total, _weight, share_of_intervals
 from .selection import BITS, NO_END, PENALTY, UNITS, QuantileTarget, depth_of, ladder, quantile_tree
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ PRIVATE_GROUPS = (
     "who belongs to which group is private: a replaced record may leave one group and enter another, and selections and noise "
     "cover both; the numbers of records in the groups are released, not assumed"
 )
+
+
+SKIPPED = "a record whose cell or group is missing is in no group; how many these are is released with the groups' numbers of records"
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ class GroupQuantiles(Mechanism):
     noun: ClassVar[str] = "estimate"
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "ranks"
+    skips: ClassVar[bool] = True
 
     def heading(self, plan: Plan) -> str:
         numbers, model = GroupNumbers.of(plan), plan.model
@@ -171,6 +176,7 @@ class GroupQuantiles(Mechanism):
                 "noise on numbers of records is drawn by OpenDP, exactly, on the operating system's entropy", exact
             ),
             Assumption(PRIVATE_GROUPS, Provenance.PROVED),
+            *((Assumption(SKIPPED, exact),) if model.skips else ()),
         )
         promise = _promise(numbers, spent, model, request.budget)
         return Plan.of(self, request, numbers.to_dict() | spent, promise, THEOREM, assumptions)
@@ -186,13 +192,17 @@ class GroupQuantiles(Mechanism):
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         cells, numbers = plan.model.cells, GroupNumbers.of(plan)
         size = cells * len(plan.model.levels)
-        sizes = {"sizes": cells, "quantiles": size}
+        sizes = {"sizes": cells + plan.model.skips, "quantiles": size}
         sizes |= {"signs": 3 * cells} if numbers.signs_scale else {}
         return sizes | ({"lower": size, "upper": size} if numbers.width_ends else {})
 
     def estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
-        sizes = np.array(stages["sizes"], dtype=np.float64)
-        return np.concatenate([stages["quantiles"], whole(proportional(sizes, float(plan.n)), plan.n)])
+        sizes, missing = noisy_sizes(plan, stages)
+        if plan.model.skips and plan.model.nobody:  # known and missing cells add up to no public number
+            shown = np.clip(sizes, 0.0, float(plan.n))
+        else:
+            shown = whole(proportional(np.append(sizes, missing), float(plan.n)), plan.n)[: len(sizes)]
+        return np.concatenate([stages["quantiles"], shown])
 
     def interval(
         self, plan: Plan, published: Published, level: float, *, effect: float | None = None, noise: float | None = None
@@ -210,12 +220,24 @@ class GroupQuantiles(Mechanism):
         ends = [
             np.array(stages[side], dtype=np.float64) if numbers.width_ends else unknown for side in ("lower", "upper")
         ]
-        noisy = np.clip(stages["sizes"], 0.0, float(plan.n))
+        noisy = np.clip(noisy_sizes(plan, stages)[0], 0.0, float(plan.n))
         low = np.minimum(np.clip(noisy - reach, 0.0, plan.n), centre[size:])
         high = np.maximum(np.clip(noisy + reach, 0.0, plan.n), centre[size:])
         errors = np.concatenate([unknown, np.full(model.cells, law.deviation([1.0]))])
         sampling = np.concatenate([unknown, np.zeros(model.cells)])
         return Interval(centre, np.concatenate([ends[0], low]), np.concatenate([ends[1], high]), sampling, errors)
+
+    def missing_of(self, plan: Plan, stages: Mapping[str, Any]) -> NoisyCount | None:
+        if not (plan.model.skips and stages):
+            return None
+        law = count_law(plan, "sizes")
+        return NoisyCount(float(noisy_sizes(plan, stages)[1][0]), law.reach, float(plan.n))
+
+    def without_estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Array | None:
+        if not (plan.model.skips and stages):
+            return None
+        few = noisy_sizes(plan, stages)[0] < max(LEAST_KNOWN * count_law(plan, "sizes").deviation([1.0]), FEWEST_KNOWN)
+        return np.concatenate([np.repeat(few, len(plan.model.levels)), np.zeros(len(few), dtype=bool)])
 
     def scores(self, plan: Plan, published: Published) -> Scores | None:
         """Return the share of each group's records below the middle of all medians, and the medians with their ends."""
@@ -257,6 +279,12 @@ class GroupQuantiles(Mechanism):
         variances = np.array(selection.rank_variances(quantile_tree(levels), weights, len(levels)))
         shifted = (np.array(levels) - 0.5) ** 2 * count_law(plan, "sizes").deviation([1.0]) ** 2
         return [float(error) for error in np.sqrt(variances + shifted) * plan.model.cells / plan.n]
+
+
+def noisy_sizes(plan: Plan, stages: Mapping[str, Any]) -> tuple[Array, Array]:
+    """Return the noisy numbers of records in the groups, and that of missing cells, empty where they are not skipped."""
+    sizes = np.array(stages["sizes"], dtype=np.float64)
+    return sizes[: plan.model.cells], sizes[plan.model.cells :]
 
 
 def count_law(plan: Plan, stage: str) -> NoiseLaw:
@@ -371,8 +399,9 @@ class GroupTarget(Private):
 
     @property
     def sizes(self) -> Integers:
-        """Records in each group."""
-        return np.diff(self.places.below(np.arange(self.plan.model.cells + 1) * (self.plan.model.steps + 1)))
+        """Records in each group, and missing cells where they are skipped."""
+        sizes = np.diff(self.places.below(np.arange(self.plan.model.cells + 1) * (self.plan.model.steps + 1)))
+        return np.append(sizes, self.places.missing) if self.plan.model.skips else sizes
 
     def signs(self, middle: int) -> Integers:
         """Return the records of each group below, at and above a place, one group after the other."""

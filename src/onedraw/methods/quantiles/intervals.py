@@ -20,7 +20,7 @@ from onedraw.plans import Plan
 def quantile_interval(plan: Plan, published: Published, level: float) -> Interval:
     """The ends that were released; they hold for every level up to the one they were planned for."""
     centre, stages, planned = published.draws[0], published.stages, plan.model.interval
-    if stages is None:
+    if stages is None or "lower" not in stages:
         raise PromiseRefused(why_no_ends(plan))
     if level > planned:
         raise PromiseRefused(
@@ -42,7 +42,7 @@ def inter_quartile_range(plan: Plan, values: Sequence[float], stages: Mapping[st
         return None
     first, last = levels.index(0.25), levels.index(0.75)
     value = float(values[last]) - float(values[first])
-    if stages is None:
+    if stages is None or "lower" not in stages:
         return Spread(value)
     (low_1, low_3), (high_1, high_3) = (
         [float(stages[side][at]) for at in (first, last)] for side in ("lower", "upper")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from onedraw.errors import InvalidModel, PromiseRefused
-from onedraw.methods.base import Mechanism
+from onedraw.methods.base import Mechanism, NoisyCount
 from onedraw.methods.calibration import RANGE_MARGIN, check_selects, largest_range, whole_number
 from onedraw.methods.expectation import Expectation
 from onedraw.methods.intervals import Interval, Published, Spread
@@ -29,7 +29,7 @@ from onedraw.methods.quantiles.selection import BITS, NO_END, UNITS, QuantileTar
 from onedraw.models import ColumnQuantiles
 from onedraw.plans import Plan, Request, fixed_in_advance
 from onedraw.privacy import ApproxDP, Assumption, BoundedRange, Promise, Provenance, PureDP, RenyiDP, compose
-from onedraw.privacy.curves import BoundedRangeCurve, add_curves
+from onedraw.privacy.curves import BoundedRangeCurve, PureCurve, add_curves
 from onedraw.privacy.numbers import fraction_up
 
 if TYPE_CHECKING:
@@ -67,9 +67,18 @@ class QuantileNumbers:
     flip: bool
     width_ends: int = 0
     ends: tuple[int, ...] = ()
-    """The ranks of all lower ends of intervals, then of all upper ones; none where no interval is asked for."""
+    """The ranks of all lower ends of intervals, then of all upper ones; none where no interval is asked for. Where missing cells are
+    skipped they say which ends there are; ranks then follow the published number of known cells."""
+    width_known: int = 0
+    """Of the number of known cells, where missing ones are skipped."""
+    counts: int = 1
+    """Numbers of cells that are published then."""
 
     def to_dict(self) -> dict[str, float]:
+        known = {"width_known": float(self.width_known)} if self.width_known else {}
+        return known | self._to_dict()
+
+    def _to_dict(self) -> dict[str, float]:
         named = {f"width_{depth}": width for depth, width in enumerate(self.widths, 1)}
         if self.width_ends:
             named |= {"width_ends": self.width_ends} | dict(
@@ -84,10 +93,14 @@ class QuantileNumbers:
             raise PromiseRefused("The plan's flip is stated as 1 or not at all.")
         levels = range(1, depth_of(quantile_tree(model.levels)) + 1)
         widths = tuple(whole_number(stored, f"width_{depth}", 1, LARGEST_WIDTH) for depth in levels)
+        if model.skips != ("width_known" in stored):
+            raise PromiseRefused("A plan counts known cells where missing ones are skipped, and nowhere else.")
+        known = whole_number(stored, "width_known", 1, LARGEST_WIDTH) if model.skips else 0
+        counted: dict[str, Any] = {"width_known": known, "counts": 1 + model.nobody}
         if "width_ends" not in stored:
-            return cls(widths, "flip" in stored)
+            return cls(widths, "flip" in stored, **counted)
         ends = tuple(whole_number(stored, name, NO_END, n) for name in _end_names(len(model.levels)))
-        return cls(widths, "flip" in stored, whole_number(stored, "width_ends", 1, LARGEST_WIDTH), ends)
+        return cls(widths, "flip" in stored, whole_number(stored, "width_ends", 1, LARGEST_WIDTH), ends, **counted)
 
     @classmethod
     def of(cls, plan: Plan) -> QuantileNumbers:
@@ -110,6 +123,7 @@ class ExponentialQuantiles(Mechanism):
     """Exact selection of lattice places by rank; nothing converges, nothing is assumed."""
 
     title: ClassVar[str] = "exponential mechanism on ranks"
+    skips: ClassVar[bool] = True
     noun: ClassVar[str] = "estimate"
     whole_sums: ClassVar[bool] = True
     requires: ClassVar[str] = "ranks"
@@ -134,18 +148,24 @@ class ExponentialQuantiles(Mechanism):
         model = _checked(request)
         numbers = QuantileNumbers.from_dict(parameters, model, request.n)
         if numbers.width_ends:
-            missed = selection.misses(model, request.n, _weight(numbers.width_ends), numbers.ends, flip=numbers.flip)
+            missed = (
+                0.0
+                if model.skips
+                else selection.misses(model, request.n, _weight(numbers.width_ends), numbers.ends, flip=numbers.flip)
+            )
             if model.interval is None or missed > (1.0 - model.interval) * (1.0 + 1e-6):
                 raise PromiseRefused("The ranks stated for the ends of intervals do not give the level stated.")
         promise = _promise(numbers, request.budget, request.records_per_person)
         spent = {f"epsilon_{depth}": fraction_up(2 * _weight(width)) for depth, width in enumerate(numbers.widths, 1)}
         if numbers.width_ends:
             spent["epsilon_end"] = fraction_up(2 * _weight(numbers.width_ends))
+        spent |= {"epsilon_known": fraction_up(_weight(numbers.width_known))} if numbers.width_known else {}
         enforced = Provenance.ENFORCED
         found = (
             *fixed_in_advance(request, "levels, bounds, step"),
             Assumption("every record is clamped to the range and rounded to the lattice by itself", enforced),
             Assumption("selections are exact, on whole numbers; ties are spread in a fixed order", enforced),
+            *((Assumption(SKIPPED, enforced),) if model.skips else ()),
         )
         return Plan.of(self, request, numbers.to_dict() | spent, promise, THEOREM, found)
 
@@ -153,7 +173,7 @@ class ExponentialQuantiles(Mechanism):
         numbers = QuantileNumbers.of(plan)
         return QuantileTarget(
             plan.model, summary, quantile_tree(plan.model.levels), widths=numbers.widths,
-            width_ends=numbers.width_ends, ends=numbers.ends, flip=numbers.flip,
+            width_ends=numbers.width_ends, ends=numbers.ends, flip=numbers.flip, width_known=numbers.width_known,
         )  # fmt: skip
 
     def interval(
@@ -174,7 +194,24 @@ class ExponentialQuantiles(Mechanism):
 
     def stage_sizes(self, plan: Plan) -> dict[str, int]:
         size = len(plan.model.levels)
+        if "width_known" in plan.parameters:
+            counted = {"known": 1} | ({"missing": 1} if plan.model.nobody else {})
+            ends = {"lower": size, "upper": size} if "width_ends" in plan.parameters else {}
+            return counted | {"quantiles": size} | ends
         return {"quantiles": size, "lower": size, "upper": size} if "width_ends" in plan.parameters else {}
+
+    def missing_of(self, plan: Plan, stages: Mapping[str, Any]) -> NoisyCount | None:
+        if not (plan.model.skips and stages):
+            return None
+        known, missing = float(stages["known"][0]), stages.get("missing")
+        value = plan.n - known if missing is None else float(missing[0])
+        return NoisyCount(value, lambda level: -_known_scale(plan) * math.log(1.0 - level) + 0.5, float(plan.n))
+
+    def without_estimate(self, plan: Plan, stages: Mapping[str, Any]) -> Any:
+        if not (plan.model.skips and stages):
+            return None
+        few = float(stages["known"][0]) < max(LEAST_KNOWN * math.sqrt(2.0) * _known_scale(plan), FEWEST_KNOWN)
+        return np.full(len(plan.model.levels), few)
 
     def inter_quartile_range(
         self, plan: Plan, values: Sequence[float], stages: Mapping[str, Any] | None
@@ -206,15 +243,32 @@ class ExponentialQuantiles(Mechanism):
         return audit_cases()
 
 
+SKIPPED = "a record with a missing cell is in no rank; the number of known cells is released with exact discrete Laplace noise, and ranks follow it"
+
+KNOWN_SHARE = 0.1
+"""Of the sum of all ranges, for the number of known cells where missing ones are skipped: its noise is then a fifth of that in the
+rank of a single quantile without an interval, and moves the rank of a quantile q by |q − ½| of itself."""
+
+LEAST_KNOWN, FEWEST_KNOWN = 3.0, 2.0
+"""A number of known cells below so many deviations of its noise, or below two, gives no estimate."""
+
+
+def _known_scale(plan: Plan) -> float:
+    """Return the scale of the noise in the number of known cells."""
+    return 1.0 / float(_weight(QuantileNumbers.of(plan).width_known))
+
+
 def _promise(numbers: QuantileNumbers, budget: Promise, records_per_person: int) -> Promise:
     """One selection keeps its range; several add up, as a pure ε or, where that is not asked for, as Rényi curves.
     Permute and flip keeps a pure ε and nothing more."""
     parts = [part * records_per_person for part in numbers.ranges]
-    if len(parts) == 1 and not numbers.flip:
+    counted = [_weight(numbers.width_known) * records_per_person] * (numbers.counts if numbers.width_known else 0)
+    if len(parts) == 1 and not numbers.flip and not counted:
         return BoundedRange(fraction_up(parts[0]))
     if numbers.flip or budget.is_pure:
-        return PureDP(fraction_up(sum(parts, Fraction(0))))
-    return compose(*(RenyiDP(BoundedRangeCurve(fraction_up(part))) for part in parts))
+        return PureDP(fraction_up(sum([*parts, *counted], Fraction(0))))
+    curves = [*map(BoundedRangeCurve, map(fraction_up, parts)), *map(PureCurve, map(fraction_up, counted))]
+    return compose(*map(RenyiDP, curves))
 
 
 def _weight(width: int) -> Fraction:
@@ -224,12 +278,42 @@ def _weight(width: int) -> Fraction:
 
 def _numbers(request: Request, model: ColumnQuantiles, share: float, *, flip: bool) -> QuantileNumbers:
     """Return what runs if intervals have this share of the budget."""
-    levels = depth_of(quantile_tree(model.levels))
+    levels, counts = depth_of(quantile_tree(model.levels)), 1 + model.nobody
     widths = _widths(request, _parts(levels, share, len(model.levels)), flip=flip)
+    counted: dict[str, Any] = {}
+    if model.skips:
+        widths, known = _widths_of_known(request, widths, levels, share, counts, flip=flip)
+        counted = {"width_known": known, "counts": counts}
     if not share:
-        return QuantileNumbers(widths, flip)
+        return QuantileNumbers(widths, flip, **counted)
     ranks = selection.end_ranks(model, request.n, _weight(widths[-1]), flip=flip)
-    return QuantileNumbers(widths[:levels], flip, widths[-1], tuple(ranks))
+    return QuantileNumbers(widths[:levels], flip, widths[-1], tuple(ranks), **counted)
+
+
+def _widths_of_known(
+    request: Request, widths: tuple[int, ...], levels: int, share: float, counts: int, *, flip: bool
+) -> tuple[tuple[int, ...], int]:
+    """Return the widths that leave `KNOWN_SHARE` for the number of known cells, and its own.
+
+    Selections alone spend the sum of their ranges. Under a Rényi budget a pure count of half a range costs as much as the range, so
+    all are scaled down alike until the budget is kept.
+    """
+    total = sum(2 * _weight(width) for width in widths) if share == 0.0 else Fraction(0)
+    if share:
+        total = sum((2 * _weight(width) for width in widths[:levels]), Fraction(0))
+        total += 2 * _weight(widths[-1]) * (len(widths) - levels)
+    known = int(total * Fraction(KNOWN_SHARE) / counts * 2**BITS / UNITS)
+    scaled = tuple(int(width * (1.0 - KNOWN_SHARE)) for width in widths)
+    ends = (0,) * (2 * (len(widths) - levels))
+    while True:
+        numbers = QuantileNumbers(scaled[:levels], flip, scaled[-1] if share else 0, ends, known, counts)
+        if _promise(numbers, request.budget, request.records_per_person).implies(request.exact_budget):
+            return scaled, known
+        scaled, known = tuple(int(width * SCALED_DOWN) for width in scaled), int(known * SCALED_DOWN)
+
+
+SCALED_DOWN = 1.0 - 2.0**-10
+"""By how much widths are lowered at a time."""
 
 
 def _widths(request: Request, parts: tuple[float, ...], *, flip: bool) -> tuple[int, ...]:

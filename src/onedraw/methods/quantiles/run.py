@@ -15,9 +15,10 @@ from onedraw.privacy.numbers import root_up
 from onedraw.samplers.noise import measurement, with_noise
 from onedraw.samplers.randomness import BOTH, is_secure
 from onedraw.samplers.sampler import Sample
-from onedraw.samplers.selection import WholeNumbers, flip_run, select_run
+from onedraw.samplers.selection import WholeNumbers, accepts, flip_run, select_run
 
 from .groups import GroupNumbers, count_law, middle_place, size_slack
+from .selection import UNITS
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,36 @@ class RankSelection(WholeNumbers):
 
     def run(self, target: Any, randomness: Generator, *, size: int = 1) -> Sample:
         """``size`` rows of quantiles; the ends of intervals, where there are any, as a stage of the first."""
+        counted = _counted(target, randomness)
+        if counted:
+            target = target.about(counted["known"][0])
         rows = [_quantiles(target, randomness) for _ in range(size)]
         values = target.model.value(np.array(rows))
         if not target.ends:
-            return Sample(values)
+            return Sample(values, stages={**counted, "quantiles": values[0].tolist()} if counted else None)
         lower, upper = _ends(target, rows[0], randomness)
-        return Sample(values, stages={"quantiles": values[0].tolist(), "lower": lower, "upper": upper})
+        return Sample(values, stages={**counted, "quantiles": values[0].tolist(), "lower": lower, "upper": upper})
+
+
+def _counted(target: Any, generator: Generator) -> dict[str, list[float]]:
+    """The noisy number of known cells, and of missing ones where they do not add up to n; nothing where missing ones are not skipped."""
+    if not target.width_known:
+        return {}
+    numbers = [target.places.known, *([target.places.missing] if target.model.nobody else [])]
+    noisy = [float(number + laplace_step(target.width_known * UNITS, target.bits, generator)) for number in numbers]
+    return dict(zip(("known", "missing"), ([number] for number in noisy), strict=False))
+
+
+def laplace_step(weight: int, bits: int, generator: Generator) -> int:
+    """Discrete Laplace noise, P(z) ∝ exp(−|z|·weight·2^−bits) exactly: the difference of two geometric numbers."""
+
+    def geometric() -> int:
+        number = 0
+        while accepts(weight, bits, 0, generator):
+            number += 1
+        return number
+
+    return geometric() - geometric()
 
 
 @dataclass(frozen=True)
@@ -78,12 +103,12 @@ class GroupRanks(WholeNumbers):
         law = count_law(plan, "sizes")
         sizes = with_noise(law.law, target.sizes.tolist(), law.scale, seeded)
         slack = size_slack(model, law) if model.interval is not None else 0.0
-        parts = [replace(target.group(cell, count), slack=slack) for cell, count in enumerate(sizes)]
+        parts = [replace(target.group(cell, count), slack=slack) for cell, count in enumerate(sizes[: model.cells])]
         places = [_quantiles(part, randomness) for part in parts]
         local = np.array([[place - part.first_place for place in row] for part, row in zip(parts, places, strict=True)])
         stages = {"sizes": [float(count) for count in sizes], "quantiles": model.value(local).reshape(-1).tolist()}
         if numbers.signs_scale:
-            signs = target.signs(middle_place(model, sizes, local))
+            signs = target.signs(middle_place(model, sizes[: model.cells], local))
             stages["signs"] = [
                 float(count) for count in with_noise(law.law, signs.tolist(), numbers.signs_scale, seeded)
             ]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, SupportsFloat
@@ -127,7 +127,7 @@ def shortfall(places: PlaceCounts, place: int, low: int, high: int) -> Integers:
     """d of every rung; ``low`` and ``high`` are ranks counted from below and from above, or NO_END."""
     rungs = ladder(places.steps)
     under, up_to = np.split(places.below(np.concatenate([place - rungs, place + rungs + 1])), 2)
-    above, below = places.n - high - up_to, under - low
+    above, below = places.known - high - up_to, under - low
     missing = np.maximum(above if high != NO_END else below, below if low != NO_END else above)
     return np.asarray(np.maximum(0, np.maximum(missing, np.append(-missing[1:], 0))))
 
@@ -186,6 +186,49 @@ def expected_margins(
 def is_dropped(near: Any, far: Any, room: float) -> Any:
     """Return whether the nearer end goes to the declared bound: it lacks room, and the other end has twice as much."""
     return (near < room) & (far >= 2.0 * near)
+
+
+NOISE_PARTS = 16
+"""Equally likely parts of the noise in a number of known cells, each taken at its middle."""
+
+
+def ranks_of_known(
+    model: Any, known: float, n: int, scale: float, ends: Sequence[int], weight: SupportsFloat, *, flip: bool
+) -> list[int]:
+    """Return the ranks of all lower ends, then of all upper ones, for a noisy number of known cells with Laplace noise of this scale.
+
+    The ranks follow the noisy number, so an interval misses by the average over its noise, if as many cells are known as the
+    number says. Margins grow with that; it is taken two deviations larger. ``ends`` are the plan's, for n records: what they leave out
+    stays out.
+    """
+    parts = (np.arange(NOISE_PARTS) + 0.5) / NOISE_PARTS
+    noise = -scale * np.sign(parts - 0.5) * np.log1p(-2.0 * np.abs(parts - 0.5))
+    size, count = len(model.levels), max(0, min(n, round(known)))
+    most = max(1, min(n, math.ceil(known + 2.0 * math.sqrt(2.0) * scale)))
+    pairs = []
+    for place, level in enumerate(model.levels):
+        asked = ends[place] != NO_END, ends[size + place] != NO_END
+        margin = _margin_of_known(most, level, float(weight), 1.0 - model.interval, noise, asked, flip=flip)
+        pairs.append(_ends_about(count, level, margin, asked))
+    return [low for low, _ in pairs] + [high for _, high in pairs]
+
+
+def _margin_of_known(
+    known: int, level: float, weight: float, alpha: float, noise: Array, asked: tuple[bool, bool], *, flip: bool
+) -> int:
+    """Return the smallest margin with which an interval misses by at most ``alpha`` on average over the noise."""
+
+    def missed(margin: int) -> float:
+        ends = (_ends_about(known + float(one), level, margin, asked) for one in noise)
+        return float(np.mean([_miss(known, level, weight, low, high, flip) for low, high in ends]))
+
+    return bisect_left(range(known + 1), True, key=lambda margin: missed(margin) <= alpha)
+
+
+def _ends_about(known: float, level: float, margin: int, asked: tuple[bool, bool]) -> tuple[int, int]:
+    """Return the ranks of both ends, counted from below and from above, for so many known cells; NO_END where none is asked for."""
+    low, high = math.floor(known * level) - margin, math.floor(known * (1.0 - level)) - margin
+    return max(low, NO_END) if asked[0] else NO_END, max(high, NO_END) if asked[1] else NO_END
 
 
 def _miss(n: int, level: float, weight: float, low: int, high: int, flip: bool) -> float:
@@ -251,6 +294,21 @@ class QuantileTarget(Private):
     bits: int = BITS
     flip: bool = False
     """Whether values and widths are selected by permute and flip; cuts, on a lattice too fine for it, never are."""
+    width_known: int = 0
+    """What a known cell is worth in their noisy number, in lattice steps a record; 0 where missing cells are not skipped."""
+    count: int = 0
+    """By which public ranks are found: n, or the noisy number of known cells that was published."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", self.count or self.places.n)
+
+    def about(self, known: float) -> QuantileTarget:
+        """The same with ranks for the noisy number of known cells that was published."""
+        n, ends = self.places.n, self.ends
+        if ends:
+            scale, weight = 2.0**self.bits / (self.width_known * UNITS), self.width_ends * UNITS / 2.0**self.bits
+            ends = tuple(ranks_of_known(self.model, known, n, scale, ends, weight, flip=self.flip))
+        return replace(self, count=round(min(max(known, 1.0), float(n))), ends=ends)
 
     @cached_property
     def slot_bits(self) -> int:
@@ -259,7 +317,7 @@ class QuantileTarget(Private):
     @property
     def wanted_of(self) -> int:
         """The public number of records of which levels are shares."""
-        return self.places.n
+        return self.count
 
     @property
     def first_place(self) -> int:

@@ -32,6 +32,8 @@ REASON = "the record goes from one end of every column to the other: all tables 
 class TogetherCase(Case):
     """Noisy tables of one plan: a Gaussian law of one number, the sum of all moves, or the product of Laplace laws."""
 
+    without_draws = "its tables are attacked by draws one by one, as cases of their own"
+
     @property
     def tables(self) -> list[Plan]:
         found = self.plan.mechanism.part_plans(self.plan)
@@ -69,11 +71,10 @@ class TogetherCase(Case):
         """How far the weighted sums move."""
         table, steps = part.model, 2.0**30
         if isinstance(table, CategoryTable):
-            return np.ones(1 if len(table.levels) == 2 and table.cells == 1 else 2)
+            return np.ones(1 if table.rest_is_known else 2)
         if table.cells > 1:
             return np.full(2, steps)
-        weights = {"laplace": 2.0, "gaussian": 2.0}
-        return np.array([2.0 * steps * weights[str(part.mechanism.law)]])
+        return np.array([2.0 * steps * table.weights(str(part.mechanism.law))[0]])
 
 
 def together_case(plan: Plan) -> TogetherCase:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from onedraw.errors import InvalidModel, PromiseRefused, UnsupportedBudget
-from onedraw.methods.base import Mechanism
+from onedraw.methods.base import Mechanism, check_contributions
 from onedraw.methods.expectation import UNKNOWN, Expectation
 from onedraw.methods.intervals import Interval, Published
 from onedraw.models.several import Several
@@ -128,6 +128,8 @@ class Together(Mechanism):
     def _check(self, request: Request) -> None:
         if not isinstance(request.model, Several) or len(request.model.parts) != len(self.of):
             raise InvalidModel("Together has one mechanism for each part of models.Several.")
+        for mechanism, part in zip(self.of, request.model.parts, strict=True):
+            check_contributions(mechanism, part)
         if request.draws != 1:
             raise UnsupportedBudget(
                 "A description is released once: further draws would only share the budget. Use draws=1."

@@ -97,7 +97,7 @@ class ConvexLoss(ConvexModel, DeclaredModel):
 
     def __init__(
         self, fn: Any, dimension: int, *, features: int, data_norm: float | None = None, bounds: Any = None,
-        scaled: bool = False, intercept: bool = False, feature_names: Any = None, response: Any = None,
+        scaled: bool = False, missing: Any = None, intercept: bool = False, feature_names: Any = None, response: Any = None,
         lipschitz: float | None = None, gradient_difference: float | None = None, smoothness: float | None = None,
         strong_convexity: float = 0.0, sensitivity: float | None = None, name: str | None = None,
         probes: Iterable[Any] = (), prior: Gaussian | None = None,
@@ -110,7 +110,7 @@ class ConvexLoss(ConvexModel, DeclaredModel):
             smoothness=smoothness, strong_convexity=number("strong_convexity", strong_convexity),
             sensitivity=sensitivity, name=called, prior=prior,
         )  # fmt: skip
-        self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
+        self.__post_init__(data_norm, bounds, scaled, missing, intercept, feature_names)
         checked_row(function, called, "fn(theta, x, y)", *self._shapes)
         probe(self, probes)
 

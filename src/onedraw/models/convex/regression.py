@@ -277,12 +277,12 @@ class BoundedResidualGLM(LinearModel):
 
     def __init__(
         self, family: str, features: int, *, residual_bound: float, data_norm: float | None = None, bounds: Any = None,
-        scaled: bool = False, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
+        scaled: bool = False, missing: Any = None, intercept: bool = True, feature_names: Any = None, prior: Gaussian | None = None,
     ) -> None:  # fmt: skip
         if family not in self.FAMILIES:
             raise InvalidModel(f"family must be one of {', '.join(self.FAMILIES)}, but {family!r} was given.")
         self._set(family=family, features=features, residual_bound=residual_bound, prior=prior)
-        self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
+        self.__post_init__(data_norm, bounds, scaled, missing, intercept, feature_names)
 
     @classmethod
     def example(cls, **options: Any) -> Self:

@@ -261,7 +261,7 @@ class Predictor(LikelihoodModel, DeclaredModel):
 
     def __init__(
         self, fn: Any, dimension: int, *, likelihood: Likelihood, features: int, data_norm: float | None = None,
-        bounds: Any = None, scaled: bool = False, intercept: bool = False, feature_names: Any = None,
+        bounds: Any = None, scaled: bool = False, missing: Any = None, intercept: bool = False, feature_names: Any = None,
         name: str | None = None, prior: Prior | None = None,
     ) -> None:  # fmt: skip
         function, called = PREDICTORS.find(fn, name)
@@ -272,7 +272,7 @@ class Predictor(LikelihoodModel, DeclaredModel):
             )
         how_many = count("dimension", dimension, least=1, most=MOST_PARTS)
         self._set(fn=function, parameters=how_many, law=likelihood, features=features, name=called, prior=prior)
-        self.__post_init__(data_norm, bounds, scaled, intercept, feature_names)
+        self.__post_init__(data_norm, bounds, scaled, missing, intercept, feature_names)
 
     @classmethod
     def example(cls) -> Self:

@@ -81,10 +81,10 @@ class Columns(RowModel):
         "units; a level of a category counts as 0 or 1."
     )
 
-    def __init__(self, features: Any, *, bounds: Any = None, feature_names: Any = None) -> None:
+    def __init__(self, features: Any, *, bounds: Any = None, feature_names: Any = None, missing: Any = None) -> None:
         count("features", features, least=1, most=MOST_COLUMNS)
         self._set(features=declared_features(
-                "Columns", features, data_norm=None, bounds=bounds, intercept=True, feature_names=feature_names, scaled=True
+                "Columns", features, data_norm=None, bounds=bounds, intercept=True, feature_names=feature_names, scaled=True, missing=missing,
             ),
             prior=None,
         )  # fmt: skip
@@ -129,7 +129,7 @@ class Columns(RowModel):
 
     def _values(self) -> dict[str, Any]:
         found = self.features.to_dict()
-        return {name: found[name] for name in ("features", "bounds", "feature_names")}
+        return {name: found[name] for name in ("features", "bounds", "feature_names", "missing") if name in found}
 
 
 SQUARE = math.nextafter(((1.0 + math.sqrt(5.0)) / 2.0) ** 2.5 / 2.0, 0.0) * (1.0 - 2.0**-50)
@@ -146,6 +146,8 @@ class MomentsProblem:
     columns: MomentColumns
     numbers: Mapping[str, float]
     pure: bool
+    rows: int | None = None
+    """The public number of records, where ``n`` is the noisy number of those with all cells: the others contribute nothing."""
 
     response_scale: ClassVar[float] = 1.0
     """There is no response."""
@@ -155,6 +157,18 @@ class MomentsProblem:
         noise, columns = self.numbers[f"{stage}_noise"], self.columns
         of_sum = deviation(noise, columns.powers, pure=self.pure)
         return (of_sum if stage == "sums" else matrix_deviation(noise, columns.count, pure=self.pure)) / self.n
+
+    @property
+    def all_rows(self) -> int:
+        """The public number of records, by which the lattice of sums is chosen."""
+        return self.n if self.rows is None else self.rows
+
+    @property
+    def known_error(self) -> float:
+        """The standard deviation of the noise in n, as a share of n; 0 where it is public."""
+        if self.rows is None:
+            return 0.0
+        return deviation(self.numbers["known_noise"], 1, pure=self.pure) / self.n
 
     @property
     def gives_correlations(self) -> bool:
@@ -169,7 +183,8 @@ class MomentsProblem:
         noise, places = self.deviation("sums"), self.columns.layout.number_places
         second, slope, own = mean.copy(), 1.0 - 2.0 * mean, np.zeros(len(mean))
         second[places], slope[places], own[places] = squares, -2.0 * mean[places], noise / SQUARE
-        return second - mean**2 + noise**2, np.sqrt(own**2 + (slope * noise) ** 2 + 2.0 * noise**4)
+        of_number = (second - 2.0 * mean**2) * self.known_error
+        return second - mean**2 + noise**2, np.sqrt(own**2 + (slope * noise) ** 2 + 2.0 * noise**4 + of_number**2)
 
     def units(self, mean: Array, squares: Array) -> tuple[Array, Array]:
         """(centre, variance) by which columns are standardised: a variance that is mostly noise is raised to CLEAR of it."""

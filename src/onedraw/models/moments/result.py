@@ -90,7 +90,7 @@ class MomentsResult:
     def location_errors(self) -> tuple[Array, Array]:
         """(sampling, privacy) standard errors of the means."""
         spread = np.maximum(self._variances[0], self._variances[1])
-        noise = np.full(len(spread), self.problem.deviation("sums"))
+        noise = np.hypot(np.full(len(spread), self.problem.deviation("sums")), self.mean * self.problem.known_error)
         return self.scale * np.sqrt(spread / self.problem.n), self.scale * noise
 
     @property
@@ -127,7 +127,7 @@ class MomentsResult:
         noise = self.problem.deviation("moments")
         kept = np.maximum(np.diag(self.products), 3.0 * noise)
         raw = self._variances[0] / self._unit - kept
-        own = noise**2 + (self._variances[1] / self._unit) ** 2
+        own = noise**2 + (self._variances[1] / self._unit) ** 2 + (kept * self.problem.known_error) ** 2
         together = np.sum(raw / own) / np.sum(1.0 / own)
         spread = max(0.0, float(np.mean((raw - together) ** 2 / own)) - 1.0) / float(np.mean(1.0 / own))
         lost = together + (raw - together) * spread / (spread + own)

@@ -30,7 +30,7 @@ from onedraw.models.compute import jax, jnp
 from onedraw.models.features import Features, declared_features
 from onedraw.models.likelihood import LARGEST, Bernoulli, Categorical, Gamma, Likelihood
 from onedraw.models.likelihood.likelihood_model import LikelihoodModel, LossKernel, PredictorFunction
-from onedraw.models.model import Bound, OwnFunctions, described, source_digest
+from onedraw.models.model import CANNOT_SKIP, Bound, OwnFunctions, described, source_digest
 from onedraw.models.responses import Codes, Label, Signs, class_labels, two_classes
 from onedraw.privacy import Provenance
 from onedraw.privacy.stored import frozen_value
@@ -156,8 +156,10 @@ class NumpyroModel(LikelihoodModel):
     def __init__(
         self, fn: Any, *, features: int, variance_floor: float | None = None, rate_cap: float | None = None,
         classes: Any = None, data_norm: float | None = None, bounds: Any = None, feature_names: Any = None,
-        name: str | None = None,
+        missing: Any = None, name: str | None = None,
     ) -> None:  # fmt: skip
+        if missing is not None:
+            raise InvalidModel(CANNOT_SKIP.format("A NumPyro model"))
         from .checks import examine
         from .distributions import likelihood_of
 

@@ -20,13 +20,14 @@ exactly there, in any order, because every partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onedraw.arrays import Array, Integers
+from onedraw.arrays import Array, Integers, Mask
 from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.models.batches import batches, is_records, row_batches
 from onedraw.private import Private
@@ -72,6 +73,32 @@ def known_codes(values: NDArray[Any], size: int, *, missing: int) -> Integers:
         if values.dtype.kind == "f":
             known &= values == np.floor(values)
     return np.where(known, values, missing).astype(np.int64)
+
+
+SKIP = "skip"
+"""What ``missing`` says of a model in which a missing cell contributes nothing."""
+
+
+def is_skip(missing: Any) -> bool:
+    """Return whether a model's ``missing`` says that such cells contribute nothing."""
+    return isinstance(missing, str) and missing == SKIP
+
+
+def marks(columns: Sequence[NDArray[Any]]) -> tuple[Mask, Mask]:
+    """Return which records have all of these cells, and which count for somebody and lack one: NaN is a missing cell, −∞ a
+    record that counts for nobody."""
+    nobody, lacking = np.zeros(len(columns[0]), dtype=bool), np.zeros(len(columns[0]), dtype=bool)
+    for values in columns:
+        nobody |= values == -np.inf
+        lacking |= ~np.isfinite(values)
+    return ~lacking, lacking & ~nobody
+
+
+def unknown_codes(values: NDArray[Any], size: int) -> Array:
+    """Codes 0, …, size − 1 as float64; NaN for whatever else a record holds, −∞ where it counts for nobody."""
+    codes = values.astype(np.float64)
+    known = (codes >= 0.0) & (codes < size) & (codes == np.floor(codes))
+    return np.where(known | (codes == -np.inf), codes, np.nan)
 
 
 def places_of(values: NDArray[Any], lower: float, scale: float) -> Array:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from onedraw.arrays import Array
-from onedraw.data.sums import Blocks, Reading, Statistic, Summation, block_rows, blocked
+from onedraw.data.sums import Block, Blocks, Reading, Statistic, Summation, block_rows, blocked
 from onedraw.models.compute import accelerated, adds_in_numpy, check_arithmetic, jax, jit, jnp
 from onedraw.private import Private
 
@@ -133,6 +133,18 @@ class Scaled(Reading):
         return jnp.asarray(weight)
 
 
+@dataclass(frozen=True)
+class Counted(Compiled):
+    """How many records contribute, in steps of 1/steps: those of weight 1."""
+
+    def bound(self, steps: Any) -> float:
+        return float(steps)
+
+    def block(self, *arrays_weight_and_steps: Any) -> Any:
+        *_, weight, steps = arrays_weight_and_steps
+        return (weight.sum() * steps)[None]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class SummedTarget(Private):
     """A problem with its encoded records, which are read by exact sums alone. As private as they are: never printed or written."""
@@ -146,10 +158,13 @@ class SummedTarget(Private):
         return self.encoded.records.read_as(Scaled(self.problem.response_scale))
 
 
-def held(X: Any, y: Any) -> Blocks:
-    """Rows and responses that are in memory, in blocks of one size."""
+def held(X: Any, y: Any, known: Any = None) -> Blocks:
+    """Rows and responses that are in memory, in blocks of one size; those that are not ``known`` have weight 0."""
     X, y = np.asarray(X), np.asarray(y)
-    return Blocks.holding(len(X), blocked([(X, y)], block_rows(len(X))))
+    if known is None:
+        return Blocks.holding(len(X), blocked([(X, y)], block_rows(len(X))))
+    blocks = blocked([(X, y, np.asarray(known, dtype=np.float64))], block_rows(len(X)))
+    return Blocks.holding(len(X), (Block(one.arrays[:2], one.weight * one.arrays[2], one.rows) for one in blocks))
 
 
 def arithmetic_digest() -> str:

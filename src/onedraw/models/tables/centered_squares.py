@@ -30,7 +30,7 @@ import numpy as np
 
 from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Statistic
-from onedraw.models.sums.clamped_sums import Summary, real
+from onedraw.models.sums.clamped_sums import Summary, marks, real, unknown_codes
 
 from .table import STEPS
 
@@ -76,11 +76,16 @@ class CenteredSquares(Statistic):
     def of_block(self, *arguments: Any) -> Integers:
         *columns, weight, centers = arguments
         values, *codes = (real(column, weight) for column in columns)
+        known = np.ones(len(values), dtype=bool)
+        if self.table.skips:  # a record at its group's center adds nothing, and neither does one without a cell
+            codes = [unknown_codes(one, len(levels)) for one, levels in zip(codes, self.table.groups, strict=True)]
+            known = marks([np.asarray(values, dtype=np.float64), *codes])[0]
+            values, codes = np.where(known, values, self.table.lower), [np.where(known, one, 0.0) for one in codes]
         group = self.table.cell(codes) if codes else np.zeros(len(values), dtype=np.int64)
         parts = square_parts(self.table.places(values), np.asarray(centers, dtype=np.float64)[group])
         sums = np.zeros((self.table.cells, BLOCK), dtype=np.int64)
         for column, part in enumerate(parts):
-            np.add.at(sums[:, column], group, part.astype(np.int64))
+            np.add.at(sums[:, column], group, (part * known).astype(np.int64))
         return sums.reshape(-1)
 
 
@@ -115,6 +120,8 @@ class Squares(NamedTuple):
     fourth: float
     mean_scale: float
     """The scale of the noise in the mean, the range being 1."""
+    count_error: float = 0.0
+    """The deviation of the noise in the number of records, as a share of it."""
 
     @property
     def square(self) -> float:
@@ -146,8 +153,9 @@ def centers_of(first: Array, records: Array) -> list[int]:
     return [int(place) for place in np.clip(np.rint(places), 0, STEPS)]
 
 
-def squares_of(first: Array, sums: Array, records: Array, mean_scale: float) -> list[Squares]:
-    """Return what was published of each group; ``mean_scale`` is the scale of the noise on a sum of places."""
+def squares_of(first: Array, sums: Array, records: Array, mean_scale: float, *, counted: bool = False) -> list[Squares]:
+    """Return what was published of each group; ``mean_scale`` is the scale of the noise on a sum of places, and where they are
+    ``counted`` on as many times a step's number of records."""
     found = []
     for center, row, size in zip(centers_of(first, records), sums, records, strict=True):
         n = max(float(size), 1.0)
@@ -155,7 +163,12 @@ def squares_of(first: Array, sums: Array, records: Array, mean_scale: float) -> 
         near = sum(part * value for part, value in zip(NEAR_NOISE, (one, two), strict=True))
         far = sum(part * value for part, value in zip(FAR_NOISE, (one, two), strict=True))
         farthest = (max(center, STEPS - center) / STEPS) ** 2
-        found.append(Squares(n, farthest, near, far, FOURTH_PARTS * fourth, mean_scale / (2.0 * n * STEPS)))
+        noise = mean_scale / (2.0 * n * STEPS)
+        more = (
+            math.hypot(1.0, 2.0 * center / STEPS - 1.0) if counted else 1.0
+        )  # the mean is a quotient of two noisy sums
+        error = math.sqrt(2.0) * 2.0 * noise if counted else 0.0
+        found.append(Squares(n, farthest, near, far, FOURTH_PARTS * fourth, noise * more, error))
     return found
 
 

@@ -28,8 +28,8 @@ from onedraw.arrays import Array, Integers, Mask
 from onedraw.data.sums import Blocks, Reading, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import is_records
-from onedraw.models.model import Bound, ColumnModel, count, declared_missing, number
-from onedraw.models.sums.clamped_sums import real
+from onedraw.models.model import COUNT_FOR_NOBODY, Bound, ColumnModel, count, declared_missing, number
+from onedraw.models.sums.clamped_sums import is_skip, marks, real, unknown_codes
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 from onedraw.private import Private
@@ -59,7 +59,7 @@ class ColumnQuantiles(ColumnModel):
     | --- | --- |
     | outside the range | its nearest end |
     | between two places of the lattice | the nearest |
-    | NaN, ±inf, None, not a number | ``missing``, by default the middle of the range |
+    | NaN, ±inf, None, not a number | ``missing``, by default the middle of the range, or with "skip" nothing |
 
     With ``by``, the quantiles of each group, ``groups`` the declared levels of one to three columns. Who belongs to which group
     is private, and the numbers of records in the groups are released too.
@@ -73,12 +73,14 @@ class ColumnQuantiles(ColumnModel):
     lower: float
     upper: float
     step: float | None = None
-    missing: float | None = None
+    missing: Any = None
     interval: float | None = 0.95
     by: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
+    nobody: bool = False
+    """Whether records may count for nobody, which makes the number of known and missing cells together private."""
 
-    later = frozenset({"by", "groups"})
+    later = frozenset({"by", "groups", "nobody"})
 
     @classmethod
     def example(cls) -> Self:
@@ -103,6 +105,10 @@ class ColumnQuantiles(ColumnModel):
         self._set(levels=_levels(self.levels), lower=lower, upper=upper, step=step, missing=missing, interval=level)
         declared = declared_groups(self.by, self.groups, None)
         self._set(by=declared["by"], groups=declared["groups"])
+
+    @property
+    def skips(self) -> bool:
+        return is_skip(self.missing)
 
     @property
     def meaning(self) -> str:
@@ -174,21 +180,24 @@ class ColumnQuantiles(ColumnModel):
     def summarise(self, data: Any) -> PlaceCounts:
         """The records as places, each clamped and rounded by itself, to be counted."""
         self.check(data)
+        missing = float("nan") if self.skips else float(self.missing or 0.0)
         n, columns = len(data), (data.target or data.columns[0], *self.by) if is_records(data) else ()
-        place = PlaceOf(
-            self.lower, float(self.step or 1.0), self.steps, float(self.missing or 0.0), columns, self.groups
-        )
+        place = PlaceOf(self.lower, float(self.step or 1.0), self.steps, missing, columns, self.groups)
         if is_records(data):
             read = data.read_as(place)
         else:
             read = Blocks.holding(n, blocked(grouped_batches(data), block_rows(n))).read_as(place)
-        return PlaceCounts(n, self.cells * (self.steps + 1) - 1, read)
+        return PlaceCounts(n, self.cells * (self.steps + 1) - 1, read, skips=self.skips)
 
     def check(self, data: Any) -> None:
         if is_records(data) or not self.groups:
             super().check(data)
         if self.groups:
             check_grouped(data, self.by, self.groups)
+            if is_records(data):
+                self.check_skips([data.schema.column(name) for name in self.by])
+        if self.skips and is_records(data) and data.schema.person is not None and not self.nobody:
+            raise InvalidModel(COUNT_FOR_NOBODY)
 
 
 def _round_step(most: float) -> float:
@@ -231,7 +240,9 @@ LEAST_BITS = 3
 @dataclass(frozen=True)
 class PlaceOf(Reading):
     """A record's place round((x − lower)/step) in 0 … steps, itself alone deciding; NaN is at that of ``missing``. A reading of
-    `onedraw.data.sums`. The places of a group follow those of the group before it."""
+    `onedraw.data.sums`. The places of a group follow those of the group before it. Where ``missing`` is NaN, missing cells are skipped:
+    they are in a cell beyond all others, and records that count for nobody in the one after it. A record whose group is not known is as one
+    whose own cell is missing: no group has it."""
 
     lower: float
     step: float
@@ -242,18 +253,36 @@ class PlaceOf(Reading):
     width = 1
 
     def of_block(self, values: NDArray[Any], *codes_and_weight: Any) -> tuple[NDArray[Any]]:
+        codes, last = codes_and_weight[:-1], math.prod(len(levels) for levels in self.groups) * (self.steps + 1) - 1
         with np.errstate(all="ignore"):  # infinities are at the ends
             places = np.subtract(values, self.lower, dtype=np.float64)
             places /= self.step
         np.rint(places, out=places)
-        if not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
+        if np.isnan(self.missing):
+            codes = tuple(unknown_codes(one, len(levels)) for one, levels in zip(codes, self.groups, strict=True))
+            groupless = marks([np.zeros(len(places)), *codes])[1]
+            nobody = np.logical_or.reduce([np.asarray(one) == -np.inf for one in (values, *codes)])
+            lost = np.isnan(places) | groupless
+            np.clip(places, 0, self.steps, out=places)
+        elif not (places.min(initial=0.0) >= 0.0 and places.max(initial=0.0) <= self.steps):  # NaN is neither
             places[np.isnan(places)] = np.rint((self.missing - self.lower) / self.step)
             np.clip(places, 0, self.steps, out=places)
-        codes, cells = codes_and_weight[:-1], math.prod(len(levels) for levels in self.groups)
-        kind = np.int32 if cells * (self.steps + 1) < 2**31 else np.int64  # half as much to hold
         if codes:
             places += cell_of(self.groups, codes) * float(self.steps + 1)  # whole numbers below 2^53
-        return (places.astype(kind),)
+        if np.isnan(self.missing):
+            beyond = cell_count(last) << cell_shift(last)
+            places[lost], places[nobody] = beyond, beyond + (1 << cell_shift(last))
+        return (places.astype(np.int32 if last < 2**30 else np.int64),)  # half as much to hold
+
+
+def cell_shift(steps: int) -> int:
+    """Return how many bits of a place tell it from others in its cell."""
+    return max(0, steps.bit_length() - CELL_BITS)
+
+
+def cell_count(steps: int) -> int:
+    """Return how many cells there are."""
+    return (steps >> cell_shift(steps)) + 1
 
 
 @dataclass(frozen=True)
@@ -300,11 +329,12 @@ class NodeCounts(Statistic):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceCounts(Private):
-    """Ranks of ``n`` records at places 0 … ``steps``. As private as they are: never printed or written."""
+    """Ranks of ``n`` records at places 0 … ``steps``, or of those with a known cell. As private as they are: never printed or written."""
 
     n: int
     steps: int
     records: Any
+    skips: bool = False
     _known: dict[int, tuple[Integers, Integers]] = field(default_factory=dict)
     """Of cells asked about: their occupied places, and the records up to each."""
 
@@ -334,15 +364,30 @@ class PlaceCounts(Private):
         asked = (up_to > first) & (below < last)
         return occupied[asked], below[asked], up_to[asked]
 
+    @property
+    def known(self) -> int:
+        """How many records have a place."""
+        return int(self._cells[-1])
+
+    @property
+    def missing(self) -> int:
+        """How many count for somebody and have none."""
+        return int(self._counted[cell_count(self.steps)]) if self.skips else 0
+
     @cached_property
     def _shift(self) -> int:
-        return max(0, self.steps.bit_length() - CELL_BITS)
+        return cell_shift(self.steps)
+
+    @cached_property
+    def _counted(self) -> Integers:
+        """Records in every cell, and where missing ones are skipped those, and those that count for nobody."""
+        cells = cell_count(self.steps) + (2 if self.skips else 0)
+        return np.asarray(self.records.sum(CellCounts(self._shift, cells)))
 
     @cached_property
     def _cells(self) -> Integers:
         """Records below every cell, and all of them."""
-        cells = (self.steps >> self._shift) + 1
-        return np.append(0, np.cumsum(self.records.sum(CellCounts(self._shift, cells))))
+        return np.append(0, np.cumsum(self._counted[: cell_count(self.steps)]))
 
     @cached_property
     def _occupied(self) -> Mask:
@@ -375,7 +420,7 @@ class PlaceCounts(Private):
 
     def _parts(self, nodes: Integers, shift: int, bits: int) -> Integers:
         """One pass."""
-        asked = np.zeros(len(self._occupied), dtype=bool)
+        asked = np.zeros(len(self._counted), dtype=bool)
         asked[nodes >> (self._shift - shift)] = True
         return np.asarray(self.records.sum(NodeCounts(self._shift, shift, bits), nodes, asked))
 

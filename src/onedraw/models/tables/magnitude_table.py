@@ -124,7 +124,7 @@ class MagnitudeTable(Table):
 
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 
-    def estimate(self, noisy: Array, n: int) -> Array:
+    def estimate(self, noisy: Array, n: int, apart: float = 0.0) -> Array:
         """Counts of each column that are whole, not negative and sum to n."""
         rows = noisy.reshape(len(self.names), LEVELS)
         return np.concatenate([whole(proportional(row, float(n)), n) for row in rows])

@@ -12,7 +12,19 @@ noise. For a variance the L1 weight is 6/5: |Δ Σv| + w·|Δ Σv²| ≤ (2 − 
 
 **Groups whose members are private.** A record splits one unit over three cells, ((1 − t)², 2t(1 − t), t²) with t its place in
 [0, 1]. The three sum to 1, so a record that leaves one group for another moves the sums by 2 in L1 and √2 in L2, as for a
-count: number of records, mean and variance of every group for the price of a histogram.
+count: number of records, mean and variance of every group for the price of a histogram. Missing cells that are skipped are one
+more cell, for all groups together.
+
+**Missing cells that are skipped** (``missing="skip"``), one group or groups of public size. A known cell adds (v, v², 1), any other
+(0, 0, 0). Between two known cells the third number does not move. A cell that becomes missing moves the sums by |v|, v² and 1, so with the
+weights of the L1 norm by at most
+
+    1 + ½ + ½ = 2,    or for a variance 1 + 6/5 + 1/5 < 289/120:
+
+*the number of known cells costs nothing either*. Squared L2, with weights (1, 3/2, 3/4): 1 + 9/4 + 9/16 < 4. The mean is a quotient of two
+noisy sums, Σ v about the middle of the range: no other public center has a smaller worst error, since |v| ≤ 1 is what pays for the count.
+Where records may count for nobody, missing cells are a fourth number with the third one's weight: the sums move by at most 5/2, or
+in squared L2 by 70/16.
 
 Places are whole steps, 2^30 to the range, and squares are rounded to whole steps; the bounds below allow for that.
 """
@@ -44,7 +56,7 @@ class NumberTable(Table):
     | record | counts as |
     | --- | --- |
     | below lower, above upper | lower, upper |
-    | NaN, ±inf, None, not a number | ``missing`` (the middle, unless declared) |
+    | NaN, ±inf, None, not a number | ``missing`` (the middle, unless declared), or with "skip" nothing |
 
     With private groups the number of records of each is published beside.
     """
@@ -52,10 +64,11 @@ class NumberTable(Table):
     lower: float
     upper: float
     show: str = "mean"
-    missing: float | None = None
+    missing: Any = None
     by: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
     sizes: tuple[int, ...] | None = None
+    nobody: bool = False
 
     kinds, form, largest = ("number", "count", "binary"), "groups", 6 * STEPS
     shown = ("mean", "rate", "sum", "variance")
@@ -99,6 +112,11 @@ class NumberTable(Table):
     def is_average(self) -> bool:
         """Whether its numbers are means or rates, by which groups are compared."""
         return self.show in ("mean", "rate")
+
+    @property
+    def is_total(self) -> bool:
+        """Whether its numbers are sums over the records."""
+        return self.show == "sum"
 
     @property
     def is_spread(self) -> bool:
@@ -151,11 +169,18 @@ class NumberTable(Table):
 
     @property
     def block(self) -> int:
-        return 3 if self.moves_between_cells else 2
+        """Of private groups three cells; else Σ v and Σ v², known cells if missing ones are skipped, and missing cells if known
+        and missing ones do not add up to a public number."""
+        return 3 if self.moves_between_cells else 2 + self.skips + (not self.total_is_public)
 
     def weights(self, law: str) -> tuple[int, ...]:
         if self.moves_between_cells:
             return (1, 1, 1)
+        if self.skips:
+            counts = self.block - 2
+            if law == "gaussian":
+                return (4, 6, *(3,) * counts)
+            return (5, 6, *(1,) * counts) if self.show == "variance" else (2, 1, *(1,) * counts)
         if law == "gaussian":
             return (2, 3)
         return (5, 6) if self.show == "variance" else (2, 1)
@@ -164,9 +189,26 @@ class NumberTable(Table):
         """In steps; rounding a square moves it by up to half a step, at most one (and a hair) between two records."""
         if self.moves_between_cells:
             return 2 * STEPS if law == "laplace" else 2 * STEPS**2
+        more = 0 if self.total_is_public else 1
+        if self.skips and law == "gaussian":  # as below, times 4; and what a missing cell moves, of whole steps
+            return max(64 * STEPS**2 + 100 * STEPS + 40, (52 + 9 * (1 + more)) * STEPS**2)
+        if self.skips:
+            both = -(-289 * STEPS // 24) + 7 if self.show == "variance" else 4 * STEPS + 2
+            return max(both, (12 if self.show == "variance" else 4) * STEPS + more * STEPS)
         if law == "gaussian":  # (4, 0)·STEPS, and at most 3.1 more in the second entry, itself below 4·STEPS
             return 16 * STEPS**2 + 25 * STEPS + 10
         return -(-289 * STEPS // 24) + 7 if self.show == "variance" else 4 * STEPS + 2
+
+    unit_of_count = STEPS
+
+    @property
+    def filler(self) -> float:  # type: ignore[override]  # an attribute of all others
+        return self.lower
+
+    def add_counts(self, sums: Integers, known: Integers, missing: Integers) -> None:
+        for column, places in zip(range(2, self.block), (known, missing), strict=False):
+            if not self.moves_between_cells:
+                sums[:, column] += np.bincount(places, minlength=len(sums)) * STEPS
 
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
         place = self.places(values)
@@ -180,7 +222,9 @@ class NumberTable(Table):
             square *= place
             parts = [place, np.rint(square, out=square)]
         for column, part in enumerate(parts):
-            if group is None:
+            if self.skips:
+                sums[:, column] += np.bincount(np.asarray(group), part, len(sums)).astype(np.int64)  # exact, as below
+            elif group is None:
                 sums[0, column] += int(part.sum())  # whole numbers below 2^34, at most 2^16 of them: exact in float64
             else:
                 np.add.at(sums[:, column], group, part.astype(np.int64))
@@ -200,18 +244,28 @@ class NumberTable(Table):
 
     def places(self, values: Batch) -> Array:
         """0, …, STEPS (as floats): the place of each record in the range, itself alone deciding."""
-        assert self.missing is not None
         scale = STEPS / self.width
         place = places_of(values, self.lower, scale)
         lost = np.isnan(place)
-        if lost.any():
+        if not self.skips and lost.any():
             place[lost] = np.rint((self.missing - self.lower) * scale)
         return np.clip(place, 0.0, STEPS, out=place)
 
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 
-    def estimate(self, noisy: Array, n: int) -> Array:
-        sizes, share, spread = self.moments(noisy, n)
+    def known_of(self, noisy: Array, n: int) -> Array:
+        return np.asarray(noisy.sum(axis=1) if self.moves_between_cells else noisy[:, 2]) / STEPS
+
+    def missing_of(self, noisy: Array, n: int, apart: float, law: str) -> tuple[float, list[float]]:
+        if self.apart:
+            return apart / STEPS, [1.0 / STEPS]
+        factors = [1.0 / (self.weights(law)[2] * STEPS)] * len(noisy)
+        if not self.total_is_public:
+            return float(noisy[:, 3].sum()) / STEPS, factors
+        return n - float(noisy[:, 2].sum()) / STEPS, factors
+
+    def estimate(self, noisy: Array, n: int, apart: float = 0.0) -> Array:
+        sizes, share, spread = self.moments(noisy, n, apart)
         values = self.lower + self.width * np.clip(share, 0.0, 1.0)
         if self.show == "sum" and self.moves_between_cells:
             ends = np.array([self.lower, self.lower + self.width / 2.0, self.upper])
@@ -231,6 +285,9 @@ class NumberTable(Table):
         else:
             place = float(spread[0]) / (2.0 * records * STEPS)
             square = float(np.hypot(spread[1], spread[0])) / (4.0 * records * STEPS)
+            if self.skips:  # half way to an end: (v − ½)/2 of a known cell
+                place = float(np.hypot(spread[0], 0.5 * spread[2])) / (2.0 * records * STEPS)
+                square = float(np.hypot.reduce([spread[1], spread[0], 0.25 * spread[2]])) / (4.0 * records * STEPS)
         if self.show == "variance":
             return self.width**2 * square
         return self.width * place * (records if self.show == "sum" else 1.0)
@@ -242,10 +299,12 @@ class NumberTable(Table):
             return 0.0
         return (self.width**2 / 16.0 if self.show == "variance" else self.width / 4.0) / float(np.sqrt(records))
 
-    def moments(self, noisy: Array, n: int) -> tuple[Array, Array, Array]:
+    def moments(self, noisy: Array, n: int, apart: float = 0.0) -> tuple[Array, Array, Array]:
         """Of each group: the number of records, and mean and variance of a record's place in [0, 1]; not yet cut off."""
         known = self.group_sizes(n)
         if known is not None:
+            if self.skips:
+                known = np.clip(self.known_of(noisy, n), 0.0, known)
             sizes, least = known, np.maximum(known, 1.0)
             mean, square = noisy[:, 0] / (least * STEPS), noisy[:, 1] / (least * STEPS)
             return sizes, (1.0 + mean) / 2.0, _unbiased((square - mean**2) / 4.0, least)
@@ -253,7 +312,13 @@ class NumberTable(Table):
         records = units.sum(axis=1)
         least = np.maximum(records, 1.0)
         share, square = (units[:, 1] / 2.0 + units[:, 2]) / least, units[:, 2] / least
-        return whole(proportional(records, float(n)), n), share, _unbiased(square - share**2, least)
+        if not self.total_is_public:
+            sizes = np.rint(np.maximum(records, 0.0))
+        elif self.skips:
+            sizes = whole(proportional(np.append(records, apart / STEPS), float(n)), n)[:-1]
+        else:
+            sizes = whole(proportional(records, float(n)), n)
+        return sizes, share, _unbiased(square - share**2, least)
 
 
 def _unbiased(spread: Array, records: Array) -> Array:

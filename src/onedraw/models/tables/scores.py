@@ -32,7 +32,7 @@ from onedraw.data.sums import Blocks, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch
 from onedraw.models.model import Bound, Model, declared_range, different_names, number
-from onedraw.models.sums.clamped_sums import Summary, known_codes
+from onedraw.models.sums.clamped_sums import Summary, is_skip, known_codes, marks, unknown_codes
 from onedraw.plain_text import shown
 from onedraw.privacy import Provenance
 from onedraw.private import Private
@@ -60,6 +60,10 @@ class Judged(HeldOut):
 
     records_per_person: int = 1
     dataset: str | None = None
+    skips: bool = True
+    """Whether a record without a response contributes nothing; if not, a schema declares what a missing one is."""
+    nobody: bool = False
+    """Whether records may count for nobody."""
 
     def sum(self, statistic: Any) -> Integers:
         """Σ over the records, in whole numbers."""
@@ -77,6 +81,10 @@ class _Scores(Table):
     by: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # no groups: what a release compares is the model
     groups: ClassVar[tuple[tuple[str, ...], ...]] = ()  # type: ignore[misc]
     sizes: ClassVar[tuple[int, ...] | None] = None  # type: ignore[misc]
+    later = frozenset({"missing", "nobody"})
+    skips_by_itself = True
+    about_records = False
+    divides = False
 
     form = "folded"
     about_records = False
@@ -93,13 +101,18 @@ class _Scores(Table):
         return Summary(len(data), tuple(int(value) for value in data.sum(TableSums(self))))
 
 
+def _check_missing(missing: Any) -> None:
+    if not (missing is None or is_skip(missing)):
+        raise InvalidModel(f"missing is 'skip' or None, got {missing!r}.")
+
+
 @dataclass(frozen=True)
 class ClassifierScores(_Scores):
     """Counts of ``classes`` by score: in the bins between ``edges`` of the last class's probability, or by predicted class.
 
     | record | counts as |
     | --- | --- |
-    | a class that is not declared | the first class |
+    | a class that is not declared | the first class, or with ``missing="skip"`` one without a class |
     | a score that is not a number, a prediction that failed | the lowest bin, or the first class |
     """
 
@@ -110,6 +123,9 @@ class ClassifierScores(_Scores):
 
     classes: tuple[str, ...]
     edges: tuple[float, ...] = ()
+    missing: str | None = None
+    """"skip": records whose class is not known, or not declared, are counted apart."""
+    nobody: bool = False
 
     @classmethod
     def example(cls) -> Self:
@@ -121,6 +137,7 @@ class ClassifierScores(_Scores):
         rising = all(low < high for low, high in pairwise(edges))
         if edges and (len(classes) > 2 or not rising or not all(0.0 < edge < 1.0 for edge in edges)):
             raise InvalidModel("edges rise between 0 and 1, and belong to two classes.")
+        _check_missing(self.missing)
         self._set(classes=classes, edges=edges)
 
     @property
@@ -142,23 +159,36 @@ class ClassifierScores(_Scores):
 
     @property
     def block(self) -> int:
-        return len(self.classes) * self.columns
+        """Cells; and the number of records without a class, where these are counted apart."""
+        return len(self.classes) * self.columns + self.skips
+
+    def missing_of(self, noisy: Array, n: int, apart: float, law: str) -> tuple[float, list[float]]:
+        return float(noisy[0, -1]), [1.0]
 
     def reach(self, law: str) -> int:
         return 2
 
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
         """Columns: the class's code, and the score or the predicted class's code."""
-        true = known_codes(values[:, 0], len(self.classes), missing=0)
+        truth = unknown_codes(values[:, 0], len(self.classes)) if self.skips else values[:, 0]
+        true = known_codes(truth, len(self.classes), missing=0)
         if self.edges:
             scores = np.where(np.isnan(values[:, 1]), 0.0, values[:, 1])
             said = np.searchsorted(np.array(self.edges), scores, side="right")
         else:
             said = known_codes(values[:, 1], len(self.classes), missing=0)
-        sums[0] += np.bincount(true * self.columns + said, minlength=self.block)
+        place = true * self.columns + said
+        if self.skips:
+            known, missing = marks([truth])
+            place = np.where(known, place, np.where(missing, self.block - 1, self.block))
+        sums[0] += np.bincount(place, minlength=self.block + 1)[: self.block]
 
-    def estimate(self, noisy: Array, n: int) -> Array:
-        """The nearest counts that are whole, not negative and sum to n."""
+    def estimate(self, noisy: Array, n: int, apart: float = 0.0) -> Array:
+        """The nearest counts that are whole, not negative and sum to n; with the records without a class, where these are counted."""
+        if not self.total_is_public:
+            return np.rint(np.maximum(noisy.reshape(-1)[:-1], 0.0))
+        if self.skips:
+            return whole(proportional(noisy.reshape(-1), float(n)), n)[:-1]
         return whole(proportional(noisy.reshape(-1), float(n)), n)
 
     def noise_error(self, spread: Array, n: int) -> float:
@@ -175,18 +205,21 @@ class RegressorScores(_Scores):
     | record | counts as |
     | --- | --- |
     | a response or prediction outside the range | the nearest end |
-    | a response that is not a number | the middle of the range |
+    | a response that is not a number | the middle of the range, or with ``missing="skip"`` nothing |
     | a prediction that is not a number, or failed | the middle of the range |
     """
 
     quantity: ClassVar[str] = "error of predictions"
     title = "Evaluation of a regressor"
     parameter_names = ("root mean squared error", "R²", "mean of the responses", "variance of the responses")
-    block, largest = 3, 5 * STEPS
+    largest = 15 * STEPS
 
     lower: float
     upper: float
     largest_error: float | None = None
+    missing: str | None = None
+    """"skip": records without a response contribute nothing and are counted."""
+    nobody: bool = False
 
     @classmethod
     def example(cls) -> Self:
@@ -195,6 +228,7 @@ class RegressorScores(_Scores):
     def __post_init__(self) -> None:
         lower, upper = declared_range(self.lower, self.upper)
         error = upper - lower if self.largest_error is None else number("largest_error", self.largest_error)
+        _check_missing(self.missing)
         if not 0.0 < error <= upper - lower:
             raise InvalidModel(f"largest_error lies between 0 and the width of the range, but {error!r} was given.")
         self._set(lower=lower, upper=upper, largest_error=error)
@@ -221,11 +255,26 @@ class RegressorScores(_Scores):
             "l1": Bound(self.reach("laplace") / STEPS, Provenance.PROVED, "one replaced record, in lattice ranges"),
         }
 
+    @property
+    def block(self) -> int:
+        """Three sums; known responses where others are skipped, and missing ones where both do not add up to n."""
+        return 3 + self.skips + (not self.total_is_public)
+
     def weights(self, law: str) -> tuple[int, ...]:
+        if self.skips:
+            return (6, 9, 15, *(4,) * (self.block - 3)) if law == "laplace" else (4, 6, 8, *(3,) * (self.block - 3))
         return (2, 3, 5) if law == "laplace" else (2, 3, 4)
 
     def reach(self, law: str) -> int:
-        """In steps; rounding moves a square or an error by at most one step (and a hair) between two records."""
+        """In steps; rounding moves a square or an error by at most one step (and a hair) between two records.
+
+        A response that becomes missing moves its own sums, at most from 1 to 0 each, and the counts.
+        """
+        counts = self.block - 3
+        if self.skips and law == "gaussian":
+            return max(128 * STEPS**2 + 240 * STEPS + 160, (116 + 9 * counts) * STEPS**2)
+        if self.skips:
+            return max(31 * STEPS + 24, (30 + 4 * counts) * STEPS)
         if law == "gaussian":
             return 32 * STEPS**2 + 60 * STEPS + 40
         return -(-31 * STEPS // 3) + 8
@@ -233,17 +282,29 @@ class RegressorScores(_Scores):
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
         """Columns: response, prediction."""
         middle = self.lower + self.width / 2.0
+        whole = np.ones(len(values), dtype=bool)
+        known, missing = marks([values[:, 0]]) if self.skips else (whole, ~whole)
         true, said = (
             np.clip(np.where(np.isnan(column), middle, column), self.lower, self.upper) for column in values.T
         )
         place = np.rint(np.clip(2.0 * (true - self.lower) / self.width - 1.0, -1.0, 1.0) * STEPS)
         error = np.minimum(np.abs(true - said) / float(self.largest_error or 1.0), 1.0)
         for column, part in enumerate((place, np.rint(place * (place / STEPS)), np.rint(error**2 * STEPS))):
-            sums[0, column] += part.astype(np.int64).sum()
+            sums[0, column] += (part * known).astype(np.int64).sum()
+        for column, counted in zip(range(3, self.block), (known, missing), strict=False):
+            sums[0, column] += np.count_nonzero(counted) * STEPS
 
-    def estimate(self, noisy: Array, n: int) -> Array:
+    def missing_of(self, noisy: Array, n: int, apart: float, law: str) -> tuple[float, list[float]]:
+        factors = [1.0 / (self.weights(law)[3] * STEPS)]
+        return (n - float(noisy[0, 3]) / STEPS if self.total_is_public else float(noisy[0, 4]) / STEPS), factors
+
+    def records(self, noisy: Array, n: int) -> float:
+        """How many responses there are: n, or what was released."""
+        return min(max(float(noisy[0, 3]) / STEPS, 1.0), float(n)) if self.skips else float(n)
+
+    def estimate(self, noisy: Array, n: int, apart: float = 0.0) -> Array:
         """Figures inside what they can be."""
-        mean, square, error = np.clip(noisy[0] / (n * STEPS), [-1.0, 0.0, 0.0], 1.0)
+        mean, square, error = np.clip(noisy[0, :3] / (self.records(noisy, n) * STEPS), [-1.0, 0.0, 0.0], 1.0)
         spread = max(square - mean**2, 0.0) * self.width**2 / 4.0
         squared = error * float(self.largest_error or 1.0) ** 2
         fit = float(np.clip(1.0 - squared / spread, -1.0, 1.0)) if spread > 0 else -1.0

@@ -28,8 +28,8 @@ from onedraw.arrays import Array, Integers
 from onedraw.data.sums import Blocks, Statistic, block_rows, blocked
 from onedraw.errors import InvalidModel
 from onedraw.models.batches import Batch, batches, check_shape, is_records
-from onedraw.models.model import ColumnModel, count
-from onedraw.models.sums.clamped_sums import Summary, known_codes, real
+from onedraw.models.model import COUNT_FOR_NOBODY, ColumnModel, count
+from onedraw.models.sums.clamped_sums import Summary, is_skip, known_codes, marks, real, unknown_codes
 from onedraw.private import Private
 
 STEPS = 1 << 30
@@ -63,6 +63,10 @@ class Table(ColumnModel):
     by: tuple[str, ...]
     groups: tuple[tuple[str, ...], ...]
     sizes: tuple[int, ...] | None
+    nobody: bool
+    """Whether records may count for nobody, which makes the number of known and missing cells together private."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"nobody"})
 
     most_moved: ClassVar[int] = 6
     """Entries that one replaced record can move: two blocks of at most three numbers."""
@@ -89,9 +93,37 @@ class Table(ColumnModel):
     def block(self) -> int:
         """Whole numbers that are kept of each group."""
 
+    skips_by_itself: ClassVar[bool] = False
+    """Whether `add` leaves out records with a missing cell."""
+    filler: ClassVar[float] = 0.0
+    """What stands for a cell that is not known while it is added to a group that is dropped."""
+    unit_of_count: ClassVar[int] = 1
+    """What a record adds to a sum that counts records."""
+
+    def cell_of(self, values: Batch) -> Array:
+        """Return the column's cells as numbers: NaN for a missing one, −∞ of a record that counts for nobody."""
+        return np.asarray(values, dtype=np.float64)
+
+    def add_counts(self, sums: Integers, known: Integers, missing: Integers) -> None:
+        """Add, by groups, what is counted of known and of missing cells besides, where missing cells are skipped."""
+
     @abc.abstractmethod
     def add(self, sums: Integers, group: Integers | None, values: Batch) -> None:
         """Add a batch's records to ``sums`` (groups, block); ``group`` is None where there is one group only."""
+
+    @property
+    def skips(self) -> bool:
+        return is_skip(getattr(self, "missing", None))
+
+    @property
+    def apart(self) -> int:
+        """Numbers that follow those of all groups: of private groups, the missing cells, wherever they are missing."""
+        return int(self.skips and self.moves_between_cells)
+
+    @property
+    def total_is_public(self) -> bool:
+        """Whether all cells, those of missing ones included, add up to a public number."""
+        return not (self.skips and self.nobody)
 
     def weights(self, law: str) -> tuple[int, ...]:
         """What each number of a block is multiplied with before noise is added: public, and divided out afterwards."""
@@ -109,8 +141,22 @@ class Table(ColumnModel):
     # ── what is published ──────────────────────────────────────────────────────────────────────────────────
 
     @abc.abstractmethod
-    def estimate(self, noisy: Array, n: int) -> Array:
-        """The published numbers that follow from noisy sums (groups, block), the weights divided out."""
+    def estimate(self, noisy: Array, n: int, apart: float = 0.0) -> Array:
+        """The published numbers that follow from noisy sums (groups, block), the weights divided out; ``apart`` is the noisy
+        number of missing cells where it is one number for all groups."""
+
+    def known_of(self, noisy: Array, n: int) -> Array:
+        """The noisy number of known cells in each group, of a table that skips missing ones."""
+        raise NotImplementedError
+
+    def missing_of(self, noisy: Array, n: int, apart: float, law: str) -> tuple[float, list[float]]:
+        """The noisy number of missing cells, and what one step of each noise contributes to it."""
+        raise NotImplementedError
+
+    @property
+    def divides(self) -> bool:
+        """Whether it divides by the number of known cells: not of counts and sums."""
+        return not self.about_records
 
     @abc.abstractmethod
     def noise_error(self, spread: Array, n: int) -> float:
@@ -180,6 +226,10 @@ class Table(ColumnModel):
             super().check(data)
         if self.groups:
             check_grouped(data, self.by, self.groups)
+            if is_records(data):
+                self.check_skips([data.schema.column(name) for name in self.by])
+        elif self.skips and is_records(data) and data.schema.person is not None and not self.nobody:
+            raise InvalidModel(COUNT_FOR_NOBODY)
         if self.sizes is not None and sum(self.sizes) != len(data):
             raise InvalidModel(
                 f"sizes declares {sum(self.sizes):,} records in all groups together, but the data have {len(data):,}. "
@@ -260,9 +310,30 @@ class TableSums(Statistic):
     def of_block(self, *columns_and_weight: Batch) -> Integers:
         *columns, weight = columns_and_weight
         values, *codes = (real(column, weight) for column in columns)
+        if self.table.skips and not self.table.skips_by_itself:
+            return self._of_known(values, codes)
         sums = np.zeros((self.table.cells, self.table.block), dtype=np.int64)
         self.table.add(sums, self.table.cell(codes) if codes else None, values)
         return sums.reshape(-1)
+
+    def _of_known(self, values: Batch, codes: Sequence[Batch]) -> Integers:
+        """The sums of records with all cells, and how many count for somebody and lack one.
+
+        Others are added to a group of their own, which is dropped: the same steps are taken whatever cells are missing.
+        """
+        table = self.table
+        value, levels = table.cell_of(values), [len(one) for one in table.groups]
+        groups = [unknown_codes(one, size) for one, size in zip(codes, levels, strict=True)]
+        known, missing = marks([value, *groups])
+        place = (
+            table.cell([np.where(np.isfinite(one), one, 0.0) for one in groups])
+            if groups
+            else np.zeros(len(known), int)
+        )
+        sums = np.zeros((table.cells + 1, table.block), dtype=np.int64)
+        table.add(sums, np.where(known, place, table.cells), np.where(known, value, table.filler))
+        table.add_counts(sums, np.where(known, place, table.cells), np.where(missing, place, table.cells))
+        return np.append(sums[:-1].reshape(-1), [np.count_nonzero(missing) * table.unit_of_count] * table.apart)
 
 
 def declared_groups(by: Any, groups: Any, sizes: Any) -> dict[str, Any]:
