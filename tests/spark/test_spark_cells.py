@@ -35,6 +35,7 @@ from tests.source_cases import (
     PARQUET_COLUMNS,
     RECORD,
     SECRET,
+    SKIPPED,
     TYPED,
     encoded,
     malformed_parquet,
@@ -56,12 +57,18 @@ def padded_to(rows, array):
 
 
 def schema_for(table):
-    return Schema.from_dict({"columns": {name: COLUMNS[name.rpartition(" ")[2]] for name in table.column_names}})
+    return Schema.from_dict({"columns": {name: COLUMNS[name.rpartition(" as ")[2]] for name in table.column_names}})
 
 
 def whole(records):
     batches = list(records.batches())
-    return {name: np.concatenate([batch[name] for batch in batches]).tolist() for name in records.columns}
+    cells = {name: np.concatenate([batch[name] for batch in batches]).tolist() for name in records.columns}
+    return {name: [comparable(cell) for cell in column] for name, column in cells.items()}
+
+
+def comparable(cell):
+    """A skipped cell is NaN, which equals nothing, or its name in tests: a number below all others in its place."""
+    return -1e300 if cell in SKIPPED.values() or cell != cell else cell
 
 
 def odd_cells():
@@ -90,7 +97,7 @@ def by_itself(cell, kind, known={}):  # noqa: B006  # kept from call to call
     key = (repr(cell), kind)
     if key not in known:
         (known[key],) = encoded({"v": [cell]}, schema_of(kind))
-    return known[key]
+    return comparable(known[key])
 
 
 def test_responses_are_measured_from_a_public_centre_as_elsewhere(cluster):
@@ -109,7 +116,7 @@ def test_every_odd_cell_of_every_type_is_read_as_by_itself(cluster, tmp_path):
     pq.write_table(table, tmp_path / "d.parquet")
     frame, schema = cluster.session.read.parquet(str(tmp_path / "d.parquet")), schema_for(table)
     expected = {
-        name: [by_itself(cell, name.rpartition(" ")[2]) for cell in column.to_pylist()]
+        name: [by_itself(cell, name.rpartition(" as ")[2]) for cell in column.to_pylist()]
         for name, column in zip(table.column_names, table.columns, strict=True)
         if not name.startswith("string")  # not all of it is text
     }
@@ -130,7 +137,7 @@ def test_dates_are_read_as_from_the_file_where_they_are_and_when_encoded_by_work
     pq.write_table(table, tmp_path / "d.parquet")
     frame, schema = cluster.session.read.parquet(str(tmp_path / "d.parquet")), schema_for(table)
     expected = {
-        name: [by_itself(cell, name.rpartition(" ")[2]) for cell in column.to_pylist()]
+        name: [by_itself(cell, name.rpartition(" as ")[2]) for cell in column.to_pylist()]
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
     in_place, moved = read(frame, schema), read(frame.where("true"), schema)
@@ -171,7 +178,7 @@ def test_a_record_cannot_reach_others_through_a_type_that_was_inferred(cluster):
     found = whole(read(cluster.session.createDataFrame(pd.DataFrame(columns)), schema_for(pa.table(columns))))
     for place, base in enumerate(others):
         for name in (name for name in columns if name.startswith(str(place))):
-            assert found[name][:3] == encoded({"v": list(base)}, schema_of(name.rpartition(" ")[2])), name
+            assert found[name][:3] == encoded({"v": list(base)}, schema_of(name.rpartition(" as ")[2])), name
 
 
 def test_odd_names_of_columns_are_names(cluster, tmp_path):
