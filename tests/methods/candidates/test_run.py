@@ -96,7 +96,7 @@ def test_a_quota_that_is_reached_early_is_seen_and_a_cap_changes_the_law(monkeyp
         found = next((one for one in (envelope.proposal(generator) for _ in range(most)) if one is not None), None)
         return (found or alone.proposal(generator))[0]
 
-    assert chi_squared_p(np.bincount([capped(1) for _ in range(TIMES)], minlength=10), probabilities) < ALPHA
+    assert chi_squared_p(np.bincount([capped(1) for _ in range(3 * TIMES)], minlength=10), probabilities) < ALPHA
     monkeypatch.setattr(run, "PROPOSALS", 1)
     made = []
     options = {"generator": generator, "idle": generator, "bits": 4, "made": made}
